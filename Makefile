@@ -1,0 +1,43 @@
+# Two commands for newcomers: `make demo` and `make test`.
+# Each sets up .venv by itself, and both can be repeated.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test test-slow lint format clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+demo: $(VENV)/.installed  ## Simulate, train fNRI without labels, report and draw, in minutes
+	$(BIN)/python scripts/train.py @scripts/configs/demo.args
+	$(BIN)/python scripts/evaluate.py --checkpoint runs/demo/best.ckpt --out runs/demo
+
+test: $(VENV)/.installed  ## Run the tests
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/.installed  ## Run the tests that take minutes
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.installed  ## Check style and types
+	$(BIN)/flake8 pyg_fnri scripts tests
+	$(BIN)/isort --check-only pyg_fnri scripts tests
+	$(BIN)/yapf --diff --recursive pyg_fnri scripts tests
+	$(BIN)/mypy
+
+format: $(VENV)/.installed  ## Format the code
+	$(BIN)/isort pyg_fnri scripts tests
+	$(BIN)/yapf --in-place --recursive pyg_fnri scripts tests
+
+clean:  ## Remove the environment, generated data and runs
+	rm -rf $(VENV) build *.egg-info runs datasets/*/
+
+# Installed once, and again when what is to be installed changes.
+$(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	    { echo "Python 3.10 or newer is needed; name one with make PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,31 @@
+"""Layers and models."""
+from pyg_fnri.nn.aggr import ScatterSum
+from pyg_fnri.nn.decoder import RolloutDecoder
+from pyg_fnri.nn.encoder import MLPEncoder
+from pyg_fnri.nn.latent import CategoricalLatent, Latent, SigmoidLatent
+from pyg_fnri.nn.linear_step import LinearStep, OverLinearStep, ResidualEncoder
+from pyg_fnri.nn.mlp import MLP
+from pyg_fnri.nn.models import FNRI, NRI, SFNRI, RelationalAutoEncoder
+from pyg_fnri.nn.multiplex_conv import MultiplexConv
+from pyg_fnri.nn.scaling import MinMaxScaling, Scaling, StandardScaling
+
+__all__ = [
+    'CategoricalLatent',
+    'FNRI',
+    'Latent',
+    'LinearStep',
+    'MLP',
+    'MLPEncoder',
+    'MinMaxScaling',
+    'MultiplexConv',
+    'NRI',
+    'OverLinearStep',
+    'RelationalAutoEncoder',
+    'ResidualEncoder',
+    'RolloutDecoder',
+    'SFNRI',
+    'ScatterSum',
+    'Scaling',
+    'SigmoidLatent',
+    'StandardScaling',
+]

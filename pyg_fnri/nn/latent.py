@@ -1,0 +1,334 @@
+"""Latent graphs: what the logits of the encoder mean.
+
+NRI, fNRI and sfNRI differ in nothing else. A new family is a new subclass of
+:class:`Latent`.
+"""
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+
+class Latent(torch.nn.Module, ABC):
+    r"""A family of distributions over multiplex graphs.
+
+    Args:
+        num_edge_types (sequence of int): Number of edge types
+            :math:`K_a \geq 2` of each layer-graph, the null type included.
+        undirected (bool, optional): If set, both directions of an interaction
+            are one: :meth:`tie` averages their logits.
+            (default: :obj:`False`)
+
+    Raises:
+        TypeError: If :obj:`num_edge_types` is no sequence of integers.
+        ValueError: If there is no layer-graph or one of fewer than two types.
+    """
+
+    def __init__(
+        self,
+        num_edge_types: Sequence[int],
+        undirected: bool = False,
+    ) -> None:
+        super().__init__()
+        self.num_edge_types = check_edge_types(num_edge_types)
+        self.undirected = undirected
+
+    @property
+    def num_layers(self) -> int:
+        """Number of layer-graphs."""
+        return len(self.num_edge_types)
+
+    @property
+    @abstractmethod
+    def num_logits(self) -> int:
+        """Number of logits per edge, the encoder's :obj:`out_channels`."""
+
+    @property
+    @abstractmethod
+    def num_channels(self) -> int:
+        """Number of channels per edge, the decoder's :obj:`edge_dim`."""
+
+    @abstractmethod
+    def sample(
+        self,
+        logits: Tensor,
+        tau: float = 0.5,
+        hard: bool = False,
+        generator: Optional[torch.Generator] = None,
+    ) -> Tensor:
+        """A differentiable sample :obj:`[num_edges, num_channels]`."""
+
+    @abstractmethod
+    def posterior(self, logits: Tensor) -> list[Tensor]:
+        """Probabilities :obj:`[num_edges, K_a]` of each layer-graph's types."""
+
+    @abstractmethod
+    def channels(self, probabilities: Sequence[Tensor]) -> Tensor:
+        """The graph as the decoder sees it, :obj:`[num_edges, num_channels]`,
+        from :obj:`[num_edges, K_a]` per layer-graph."""
+
+    @abstractmethod
+    def kl(self, logits: Tensor) -> Tensor:
+        """Divergence from the prior in nats, :obj:`[num_edges, num_layers]`."""
+
+    def predict(self, logits: Tensor) -> Tensor:
+        """The most probable types, :obj:`[num_edges, num_layers]` int64."""
+        return torch.stack([q.argmax(-1) for q in self.posterior(logits)], -1)
+
+    def encode_types(self, edge_type: Tensor) -> Tensor:
+        """The decoder's view :obj:`[num_edges, num_channels]` of known types
+        :obj:`[num_edges, num_layers]`, such as the true graph.
+
+        Raises:
+            TypeError: If the types are not integers.
+            ValueError: On another number of layers or a type out of range.
+        """
+        if edge_type.is_floating_point() or edge_type.is_complex():
+            raise TypeError(f"Expected integer edge types, but got the dtype "
+                            f"{edge_type.dtype}; encode probabilities with "
+                            f"`channels`.")
+        if edge_type.dim() != 2 or edge_type.size(1) != self.num_layers:
+            raise ValueError(
+                f"Expected edge types of shape [num_edges, {self.num_layers}] "
+                f"(one per layer-graph), but got {list(edge_type.size())}.")
+        one_hot = []
+        for layer, (types, k) in enumerate(
+                zip(edge_type.unbind(-1), self.num_edge_types)):
+            if types.numel() and not 0 <= int(types.min()) <= int(
+                    types.max()) < k:
+                raise ValueError(
+                    f"Layer-graph {layer} has types 0 to {k - 1}, but got "
+                    f"types {int(types.min())} to {int(types.max())}; "
+                    f"`num_edge_types` sets their number.")
+            one_hot.append(torch.nn.functional.one_hot(types.long(), k))
+        dtype = torch.get_default_dtype()
+        return self.channels([types.to(dtype) for types in one_hot])
+
+    def tie(self, logits: Tensor, edge_index: Tensor) -> Tensor:
+        """Averages the logits of both directions of each pair where the
+        latent graph is undirected; an edge without its reverse is kept."""
+        if not self.undirected:
+            return logits
+        return (logits + logits[reverse_edges(edge_index)]) / 2
+
+    def __repr__(self) -> str:
+        return (f"{self.__class__.__name__}({self.num_edge_types}, "
+                f"undirected={self.undirected})")
+
+
+class CategoricalLatent(Latent):
+    r"""A categorical distribution per edge and layer-graph (section 2.1):
+
+    .. math::
+        q(\mathbf{z}^a_{ij} | \mathbf{x}) = \mathrm{softmax}
+        (\mathbf{h}^{2,a}_{(i,j)}), \quad
+        \mathbf{z}^a_{ij} = \mathrm{softmax}
+        ((\mathbf{h}^{2,a}_{(i,j)} + \mathbf{g}) / \tau)
+
+    with Gumbel noise :math:`\mathbf{g}`. With one layer-graph of
+    :math:`\prod_a K_a` types this is NRI, with one layer-graph per interaction
+    fNRI.
+
+    Args:
+        num_edge_types (sequence of int): Number of edge types
+            :math:`K_a \geq 2` of each layer-graph.
+        drop_null (bool, optional): If set, type 0 of each layer-graph is the
+            hard-coded non-edge: the decoder does not see its channel.
+            (default: :obj:`False`)
+        prior (sequence of sequences, optional): Probability of each type, for
+            each layer-graph; uniform by default. (default: :obj:`None`)
+        undirected (bool, optional): See :class:`Latent`.
+            (default: :obj:`False`)
+
+    Raises:
+        ValueError: If the prior does not fit the types or is no distribution.
+    """
+
+    def __init__(
+        self,
+        num_edge_types: Sequence[int],
+        drop_null: bool = False,
+        prior: Optional[Sequence[Sequence[float]]] = None,
+        undirected: bool = False,
+    ) -> None:
+        super().__init__(num_edge_types, undirected)
+        self.drop_null = drop_null
+        if prior is None:
+            prior = [[1 / k] * k for k in self.num_edge_types]
+        if not _is_prior(prior, self.num_edge_types):
+            raise ValueError(
+                f"Expected a prior of positive probabilities that sum to 1 for "
+                f"each layer-graph, of lengths {self.num_edge_types}, but got "
+                f"{prior}.")
+        self.prior = [[float(p) for p in layer] for layer in prior]
+
+    @property
+    def num_logits(self) -> int:
+        return sum(self.num_edge_types)
+
+    @property
+    def num_channels(self) -> int:
+        return self.num_logits - self.num_layers * self.drop_null
+
+    def sample(
+        self,
+        logits: Tensor,
+        tau: float = 0.5,
+        hard: bool = False,
+        generator: Optional[torch.Generator] = None,
+    ) -> Tensor:
+        """A sample of the concrete distribution, :obj:`[num_edges,
+        num_channels]`.
+
+        Args:
+            logits: :obj:`[num_edges, num_logits]`.
+            tau: Temperature: the lower, the closer to one-hot.
+            hard: If set, one-hot samples with the gradient of soft ones.
+            generator: Source of the noise, on the device of the logits.
+
+        Raises:
+            ValueError: If :obj:`tau` is not positive.
+        """
+        if not tau > 0:
+            raise ValueError(f"Expected a temperature tau > 0, but got {tau}.")
+        noise = torch.empty_like(logits).exponential_(generator=generator)
+        logits = (logits - noise.log()) / tau
+        soft = [part.softmax(-1) for part in self._split(logits)]
+        if hard:
+            soft = [_straight_through(part) for part in soft]
+        return self.channels(soft)
+
+    def posterior(self, logits: Tensor) -> list[Tensor]:
+        return [part.softmax(-1) for part in self._split(logits)]
+
+    def channels(self, probabilities: Sequence[Tensor]) -> Tensor:
+        first = 1 if self.drop_null else 0
+        return torch.cat([part[:, first:] for part in probabilities], dim=-1)
+
+    def kl(self, logits: Tensor) -> Tensor:
+        kl = []
+        for part, prior in zip(self._split(logits), self.prior):
+            log_q = part.log_softmax(-1)
+            log_p = log_q.new_tensor(prior).log()
+            kl.append((log_q.exp() * (log_q - log_p)).sum(-1))
+        return torch.stack(kl, dim=-1)
+
+    def _split(self, logits: Tensor) -> Sequence[Tensor]:
+        return logits.split(self.num_edge_types, dim=-1)
+
+    def __repr__(self) -> str:
+        return (f"{self.__class__.__name__}({self.num_edge_types}, "
+                f"drop_null={self.drop_null}, prior={self.prior}, "
+                f"undirected={self.undirected})")
+
+
+class SigmoidLatent(Latent):
+    r"""A sigmoid per edge and type, without sampling or divergence (section
+    2.2): :math:`\mathbf{z}_{ij} = \sigma(\mathbf{h}^2_{(i,j)})`.
+
+    The null type is explicit: it has no channel, all others near 0 mean it.
+    :meth:`posterior` reads the sigmoids as unnormalised odds against null,
+    which for two types is the sigmoid itself. For more, probabilities of
+    types that exclude each other, unlike the sigmoids, sum to 1 with null's;
+    the most probable type is the highest sigmoid above 1/2, or null.
+
+    Args:
+        num_edge_types (sequence of int): Number of edge types
+            :math:`K_a \geq 2` of each layer-graph, null included.
+        undirected (bool, optional): See :class:`Latent`.
+            (default: :obj:`False`)
+    """
+
+    @property
+    def num_logits(self) -> int:
+        return sum(self.num_edge_types) - self.num_layers
+
+    @property
+    def num_channels(self) -> int:
+        return self.num_logits
+
+    def sample(
+        self,
+        logits: Tensor,
+        tau: float = 0.5,
+        hard: bool = False,
+        generator: Optional[torch.Generator] = None,
+    ) -> Tensor:
+        """The sigmoids, :obj:`[num_edges, num_channels]`; nothing is drawn,
+        :obj:`tau` and :obj:`generator` play no part.
+
+        Args:
+            logits: :obj:`[num_edges, num_logits]`.
+            tau: Not used.
+            hard: If set, rounded, with the gradient of the sigmoids.
+            generator: Not used.
+        """
+        soft = logits.sigmoid()
+        return soft + (soft.round() - soft).detach() if hard else soft
+
+    def posterior(self, logits: Tensor) -> list[Tensor]:
+        sizes = [k - 1 for k in self.num_edge_types]
+        return [
+            torch.cat([part.new_zeros(part.size(0), 1), part], -1).softmax(-1)
+            for part in logits.split(sizes, dim=-1)
+        ]
+
+    def channels(self, probabilities: Sequence[Tensor]) -> Tensor:
+        return torch.cat([part[:, 1:] for part in probabilities], dim=-1)
+
+    def kl(self, logits: Tensor) -> Tensor:
+        return logits.new_zeros(logits.size(0), self.num_layers)
+
+
+def reverse_edges(edge_index: Tensor) -> Tensor:
+    """Position of edge (i, j) for each edge (j, i), :obj:`[num_edges]`; an
+    edge without its reverse has its own position."""
+    sender, receiver = edge_index
+    if edge_index.numel() == 0:
+        return sender
+    num_nodes = edge_index.max() + 1
+    key, order = (sender * num_nodes + receiver).sort()
+    reverse = receiver * num_nodes + sender
+    place = torch.searchsorted(key, reverse).clamp_(max=key.numel() - 1)
+    found = key[place] == reverse
+    own = torch.arange(key.numel(), device=key.device)
+    return torch.where(found, order[place], own)
+
+
+def check_edge_types(num_edge_types: Sequence[int]) -> list[int]:
+    """Numbers of edge types as plain integers.
+
+    Raises:
+        TypeError: If they are no sequence of integers.
+        ValueError: If there is none or one of fewer than two types.
+    """
+    try:
+        out = [operator.index(k) for k in num_edge_types]
+    except TypeError:
+        raise TypeError(
+            f"Expected the number of edge types of each layer-graph, such as "
+            f"[2, 2], but got {num_edge_types!r}.") from None
+    if not out or min(out) < 2:
+        raise ValueError(
+            f"Expected at least two edge types (one of them null) for each "
+            f"layer-graph, such as [2, 2], but got {num_edge_types}.")
+    return out
+
+
+def _is_prior(prior: Sequence[Sequence[float]],
+              num_edge_types: Sequence[int]) -> bool:
+    try:
+        sizes = [len(layer) for layer in prior]
+    except TypeError:  # Flat: one number where a layer-graph's belong.
+        return False
+    return sizes == num_edge_types and all(
+        all(p > 0 for p in layer) and abs(sum(layer) - 1) <= 1e-6
+        for layer in prior)
+
+
+def _straight_through(soft: Tensor) -> Tensor:
+    hard = torch.zeros_like(soft).scatter_(-1, soft.argmax(-1, True), 1.0)
+    return hard + (soft - soft.detach())

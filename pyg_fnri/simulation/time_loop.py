@@ -1,0 +1,194 @@
+"""The one compiled time loop, built for any tuple of forces."""
+
+import math
+from collections import namedtuple
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, Callable, NamedTuple, Tuple, Type
+
+import numpy as np
+from numba import njit, typeof, types
+from numba.core.errors import NumbaError
+
+from .forces import Force
+
+# Below this distance the direction from one particle to the other is lost,
+# as the square of the distance underflows. Finite forces fade to zero there.
+NO_DISTANCE = 1e-160
+
+# A division by zero gives infinity instead of a branch, which would keep the
+# loop from being vectorised. Neither fast-math nor fused multiply-add, so that
+# every vector width gives the same bytes.
+compiled = njit(error_model='numpy', nogil=True)
+
+
+class CompiledForce(NamedTuple):
+    """A force as compiled code needs it.
+
+    Args:
+        magnitude (callable): The compiled method, a function of ``parameters``
+            and of the distance.
+        parameters (tuple): The force's constants by name, which take the place
+            of ``self``.
+    """
+    magnitude: Callable
+    parameters: Any
+
+    def diverges(self) -> bool:
+        """Whether there is no finite force at distance zero."""
+        try:
+            return not math.isfinite(self.magnitude(self.parameters, 0.0))
+        except Exception:  # The law itself refuses a distance of zero.
+            return True
+
+
+def compile_force(force: Force) -> CompiledForce:
+    """Compiles the magnitude of a force.
+
+    Raises:
+        TypeError: If numba cannot compile it, or it returns no real number.
+    """
+    cls = type(force)
+    if not is_dataclass(force):
+        raise TypeError(f'{cls.__name__} is not a dataclass: decorate it with '
+                        f'@dataclass(frozen=True)')
+    names = [field.name for field in fields(force)]
+    try:
+        parameters = _parameter_type(cls)(*(getattr(force, name)
+                                            for name in names))
+        magnitude = _compile_magnitude(cls)
+        signature = (typeof(parameters), types.float64)
+        magnitude.compile(signature)
+    except (NumbaError, TypeError, ValueError) as error:
+        reason = next(line for line in str(error).splitlines()
+                      if not line.startswith('Failed in'))
+        raise TypeError(
+            f'numba cannot compile {cls.__name__}.magnitude ({reason}): write '
+            f'it as a function of the distance and of the fields of '
+            f'{cls.__name__} ({", ".join(names) or "none yet"}) with numbers, '
+            f'conditions, numpy and math functions only') from error
+    returned = magnitude.overloads[signature].signature.return_type
+    if not isinstance(returned, (types.Float, types.Integer)):
+        raise TypeError(f'{cls.__name__}.magnitude returns {returned}, '
+                        f'expected a real number: the force in newton')
+    return CompiledForce(magnitude, parameters)
+
+
+@cache
+def compile_time_loop(classes: Tuple[Type[Force], ...], num_dimensions: int,
+                      num_lanes: int) -> Callable:
+    """Builds the time loop for given kinds of forces.
+
+    It advances ``num_lanes`` systems at once, with the systems side by side in
+    memory. As the numbers of dimensions and of lanes are constants of the
+    compiled code, the innermost loop is plain arithmetic on contiguous arrays,
+    which LLVM turns into vector instructions.
+    """
+    total_magnitude: Callable = _no_force
+    for index, cls in enumerate(classes):
+        total_magnitude = _add_force(total_magnitude, _compile_magnitude(cls),
+                                     index)
+
+    @compiled
+    def run(  # type: ignore[no-untyped-def]
+            parameters,
+            interacts,  # [N * (N - 1) / 2, lanes], its bit l is force l
+            position,  # [D, N, lanes], overwritten
+            velocity,  # [D, N, lanes], overwritten
+            position_frames,  # [systems, N, T, D], systems <= lanes
+            velocity_frames,  # [systems, N, T, D]
+            reach,  # [lanes], greatest coordinate after reflection
+            sample_every,
+            step_size,
+            max_force,
+            half_width):
+        num_particles = position.shape[1]
+        num_systems, _, num_frames, _ = position_frames.shape
+        force = np.empty((num_dimensions, num_particles, num_lanes))
+
+        for frame in range(num_frames):
+            for _ in range(sample_every):
+                force[:] = 0.0
+                pair = 0
+                for i in range(num_particles):
+                    for j in range(i):
+                        for lane in range(num_lanes):
+                            square = 0.0
+                            for d in range(num_dimensions):
+                                r = position[d, i, lane] - position[d, j, lane]
+                                square += r * r
+                            distance = np.sqrt(square)
+                            f = total_magnitude(parameters,
+                                                interacts[pair, lane], distance)
+                            f /= max(distance, NO_DISTANCE)
+                            for d in range(num_dimensions):
+                                r = position[d, i, lane] - position[d, j, lane]
+                                force[d, i, lane] += f * r
+                                force[d, j, lane] -= f * r
+                        pair += 1
+
+                for d in range(num_dimensions):
+                    for i in range(num_particles):
+                        for lane in range(num_lanes):
+                            # NaN passes all comparisons, to be found at the
+                            # end.
+                            f = force[d, i, lane]
+                            f = max_force if f > max_force else f
+                            f = -max_force if f < -max_force else f
+                            v = velocity[d, i, lane] + step_size * f
+                            x = position[d, i, lane] + step_size * v
+                            if x > half_width:
+                                x = 2 * half_width - x
+                                v = -abs(v)
+                            elif x < -half_width:
+                                x = -2 * half_width - x
+                                v = abs(v)
+                            position[d, i, lane] = x
+                            velocity[d, i, lane] = v
+                            reach[lane] = max(reach[lane], abs(x))
+
+            for lane in range(num_systems):
+                for i in range(num_particles):
+                    for d in range(num_dimensions):
+                        x = position[d, i, lane]
+                        v = velocity[d, i, lane]
+                        position_frames[lane, i, frame, d] = x
+                        velocity_frames[lane, i, frame, d] = v
+
+    return run
+
+
+@compiled
+def _no_force(parameters, interacts, distance):  # type: ignore[no-untyped-def]
+    return 0.0
+
+
+def _add_force(previous: Callable, magnitude: Callable, index: int) -> Callable:
+    """Adds one more force to a sum of forces.
+
+    A chain of functions stands for the loop over the forces, because numba
+    has no loop over values of different types.
+    """
+    bit = 1 << index
+
+    @compiled
+    def total_magnitude(  # type: ignore[no-untyped-def]
+            parameters, interacts, distance):
+        f = magnitude(parameters[index], distance)
+        others = previous(parameters, interacts, distance)
+        # A choice and no product: a pair that does not interact may be on one
+        # spot, where f is infinite.
+        return others + (f if interacts & bit else 0.0)
+
+    return total_magnitude
+
+
+@cache
+def _parameter_type(cls: Type[Force]) -> Any:
+    names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+    return namedtuple(cls.__name__, names)
+
+
+@cache
+def _compile_magnitude(cls: Type[Force]) -> Any:
+    return compiled(cls.magnitude)

@@ -1,0 +1,145 @@
+"""Make a data set of simulated particle systems, and print its card.
+
+The paper's two systems in the paper's sizes, a minute or two each:
+
+    python scripts/generate.py --name springs_charges
+    python scripts/generate.py --name springs_charges_fsprings
+
+A small one to try things out, and one with more particles:
+
+    python scripts/generate.py --num-systems 500 100 100
+    python scripts/generate.py --num-particles 10 --num-systems 500 100 100
+
+What exists already is not made again. scripts/train.py and scripts/evaluate.py
+make the data they need by themselves; this script makes them beforehand, and
+shows what they are like.
+"""
+import argparse
+import hashlib
+import sys
+from collections.abc import Sequence
+from typing import Optional
+
+from rich.console import Console
+from rich.table import Table
+
+from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.datasets.particle_systems import FORCES, SPLITS
+from pyg_fnri.evaluation import static_rollout
+from pyg_fnri.metrics import RolloutMSE
+from pyg_fnri.nn import MinMaxScaling
+from pyg_fnri.published import HORIZONS, ROLLOUT_MSE, published
+
+
+def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        fromfile_prefix_chars='@')
+    parser.convert_arg_line_to_args = str.split  # type: ignore[assignment]
+    parser.add_argument('--root',
+                        default='datasets',
+                        metavar='DIR',
+                        help='where data sets are kept [%(default)s]')
+    parser.add_argument('--name',
+                        default='springs_charges',
+                        choices=list(FORCES),
+                        help="springs_charges (the paper's I+C) or "
+                        'springs_charges_fsprings (I+C+F) [%(default)s]')
+    parser.add_argument('--num-particles',
+                        type=int,
+                        default=5,
+                        metavar='N',
+                        help='particles in a system [%(default)s]')
+    parser.add_argument('--num-systems',
+                        type=int,
+                        nargs=3,
+                        default=[50_000, 10_000, 10_000],
+                        metavar=('TRAIN', 'VAL', 'TEST'),
+                        help='systems in each split [50000 10000 10000]')
+    parser.add_argument('--seed',
+                        type=int,
+                        default=0,
+                        help='seed of the simulation [%(default)s]')
+    return parser.parse_args(argv)
+
+
+def main(argv: Optional[list[str]] = None) -> None:
+    args = parse_args(argv)
+    splits = []
+    try:
+        for split in SPLITS:
+            print(f'{args.name}, {split} split', file=sys.stderr)
+            splits.append(ParticleSystems(split=split, **vars(args)))
+    except (ValueError, OSError, RuntimeError) as error:
+        sys.exit(str(error))
+    print_card(splits)
+
+
+def interacting_share(dataset: ParticleSystems) -> dict[str, float]:
+    """The share of the pairs that interact, by the name of the force."""
+    share = dataset.edge_label.double().mean(dim=0)
+    return dict(zip(dataset.names, share.tolist()))
+
+
+def static_error(train: ParticleSystems,
+                 test: ParticleSystems,
+                 num_frames: int = 49) -> dict[int, float]:
+    """The error of predicting that nothing moves (Static in table 2).
+
+    Measured on the last frames of each trajectory, in the paper's units:
+    positions and velocities min-max scaled by the training split.
+
+    Returns:
+        The mean squared error at each horizon.
+    """
+    scaling = MinMaxScaling(train.num_node_features).fit(train.x)
+    y = scaling(test.x[:, -num_frames:])
+    mse = RolloutMSE(HORIZONS)
+    mse.update({h: static_rollout(y, h) for h in HORIZONS}, y[:, 1:])
+    return {h: error.item() for h, error in mse.compute().items()}
+
+
+def checksum(dataset: ParticleSystems) -> str:
+    """SHA-256 of the trajectories, [N, T, F] little-endian float32."""
+    x = dataset.x.contiguous().numpy().astype('<f4', copy=False)
+    return hashlib.sha256(x.tobytes()).hexdigest()
+
+
+def print_card(splits: Sequence[ParticleSystems]) -> None:
+    """What datasets/README.md says of the data sets it describes."""
+    train, _, test = splits
+    console = Console(soft_wrap=True)
+    console.print(f'{train.name}: {", ".join(map(str, train.forces))}; '
+                  f'{train.num_particles} particles, seed {train.seed}')
+    for dataset in splits:
+        console.print(f'  {dataset.processed_paths[0]}')
+
+    table = Table(title='Share of the pairs that interact',
+                  title_justify='left')
+    for column in ['split', 'systems', *train.names, 'SHA-256 of x']:
+        table.add_column(column,
+                         justify='left' if column == 'split' else 'right')
+    for dataset in splits:
+        share = interacting_share(dataset).values()
+        table.add_row(dataset.split, f'{len(dataset):,}',
+                      *(f'{value:.3f}' for value in share),
+                      checksum(dataset)[:16])
+    console.print(table)
+
+    table = Table(title='Static rollout, mean squared error (1e-5, min-max '
+                  'units)',
+                  title_justify='left')
+    for column in ['', *(f'{h} step{"s"[:h - 1]}' for h in HORIZONS)]:
+        table.add_column(column, justify='left' if not column else 'right')
+    paper = published(ROLLOUT_MSE, train.name, 'static')
+    if paper and train.num_particles == 5:
+        table.add_row('paper', *(f'{value:.1f}' for value in paper))
+    table.add_row(
+        'here, test split',
+        *(f'{1e5 * error:.1f}' for error in static_error(train, test).values()))
+    console.print(table)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,105 @@
+import importlib.util
+import os.path as osp
+
+import pytest
+import torch
+
+from pyg_fnri.datasets import ParticleSystems
+
+PATH = osp.join(osp.dirname(__file__), '..', '..', 'scripts', 'generate.py')
+SIZES = ['12', '4', '6']
+
+
+@pytest.fixture(scope='module')
+def script():
+    spec = importlib.util.spec_from_file_location('generate', PATH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    return str(tmp_path_factory.mktemp('datasets'))
+
+
+def split(root, name):
+    return ParticleSystems(root, split=name,
+                           num_systems=[int(size) for size in SIZES])
+
+
+def test_card_shows_the_data_set(script, root, capsys):
+    script.main(['--root', root, '--num-systems', *SIZES])
+    card = capsys.readouterr().out
+    train, test = split(root, 'train'), split(root, 'test')
+    assert 'Spring(stiffness=0.1), Charge(strength=0.2)' in card
+    for dataset in (train, split(root, 'val'), test):
+        assert dataset.processed_dir in card
+        assert script.checksum(dataset)[:16] in card
+        for share in script.interacting_share(dataset).values():
+            assert f'{share:.3f}' in card
+    assert '783.0' in card  # The paper's error at 20 steps.
+    for error in script.static_error(train, test).values():
+        assert f'{1e5 * error:.1f}' in card
+
+
+def test_share_counts_pairs(script, root):
+    dataset = split(root, 'train')
+    count = torch.zeros(2)
+    for data in dataset:
+        count += data.edge_label.sum(0)
+    share = script.interacting_share(dataset)
+    assert list(share) == ['spring', 'charge']
+    assert list(share.values()) == pytest.approx(
+        (count / (20 * len(dataset))).tolist())
+
+
+def test_static_error_holds_states_for_a_number_of_steps(script, root):
+    train, test = split(root, 'train'), split(root, 'test')
+    low = [train.x[..., :2].min(), train.x[..., 2:].min()]
+    high = [train.x[..., :2].max(), train.x[..., 2:].max()]
+    error = script.static_error(train, test)
+    for horizon in (1, 10, 20):
+        squares = []
+        for data in test:
+            for t in range(48):
+                held = data.x[:, 50 + t // horizon * horizon]
+                change = (data.x[:, 51 + t] - held).double()
+                squares += [(change[:, :2] * 2 / (high[0] - low[0])).square(),
+                            (change[:, 2:] * 2 / (high[1] - low[1])).square()]
+        expected = torch.stack(squares).mean().item()
+        assert error[horizon] == pytest.approx(expected, rel=1e-4)
+
+
+def test_checksum_sees_every_value(script, root):
+    dataset = split(root, 'val')
+    before = script.checksum(dataset)
+    assert before == script.checksum(split(root, 'val')) and len(before) == 64
+    dataset._data.x[-1, -1, -1] += 1e-3
+    assert script.checksum(dataset) != before
+
+
+def test_arguments_can_come_from_a_file(script, tmp_path):
+    path = tmp_path / 'small.args'
+    path.write_text('--num-systems 12 4 6\n--seed 3\n')
+    args = script.parse_args([f'@{path}', '--name', 'springs_charges'])
+    assert args.num_systems == [12, 4, 6] and args.seed == 3
+
+
+@pytest.mark.parametrize('arguments, message', [
+    (['--num-systems', '3', '0', '3'], 'num_systems must be at least 1'),
+    (['--num-particles', '1'], 'num_particles must be at least 2'),
+    (['--seed', '-1'], 'seed must be at least 0'),
+    (['--root', '/dev/null'], 'Cannot write'),
+])
+def test_wrong_arguments_end_in_one_sentence(script, tmp_path, arguments,
+                                             message):
+    with pytest.raises(SystemExit, match=message):
+        script.main(['--root', str(tmp_path), *arguments])
+
+
+def test_help_teaches(script, capsys):
+    with pytest.raises(SystemExit, match='0'):
+        script.main(['--help'])
+    text = capsys.readouterr().out
+    assert 'python scripts/generate.py --name springs_charges' in text

@@ -1,0 +1,336 @@
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+from pyg_fnri.simulation import Charge, FiniteSpring, Force, Spring, simulate
+
+REFERENCE = Path(__file__).parent.parent / 'reference' / 'simulations.npz'
+I_C = [Spring(), Charge()]
+
+
+@pytest.mark.parametrize('name, forces', [
+    ('springs_charges', I_C),
+    ('springs_charges_fsprings', I_C + [FiniteSpring()]),
+])
+def test_equals_the_authors_simulator(name, forces):
+    with np.load(REFERENCE) as file:
+        reference = {
+            key: np.stack([file[f'{name}/{s}/{key}'] for s in range(3)])
+            for key in ('initial_position', 'initial_velocity', 'position',
+                        'velocity', 'edges')
+        }
+    out = simulate(forces,
+                   3,
+                   num_steps=3000,
+                   interactions=reference['edges'],
+                   initial_position=reference['initial_position'],
+                   initial_velocity=reference['initial_velocity'])
+    # The state is float64 in both, ours is rounded to float32 at the end: by
+    # at most 1.2e-7 for values between 2 and 4.
+    for key, unit in (('position', 4.0), ('velocity', 2.0)):
+        expected = reference[key].swapaxes(1, 2)
+        assert np.abs(expected).max() < unit
+        error = np.abs(getattr(out, key) - expected).max()
+        assert error <= 2**-25 * unit + 1e-12
+    assert (out.interactions == reference['edges']).all()
+
+
+def test_shapes_and_frames():
+    out = simulate(I_C, 3, 4, num_steps=50, step_size=0.01, sample_every=10)
+    assert out.position.shape == out.velocity.shape == (3, 4, 4, 2)
+    assert out.position.dtype == out.velocity.dtype == np.float32
+    assert out.interactions.shape == (3, 2, 4, 4)
+    assert out.interactions.dtype == bool
+    assert np.allclose(out.time, [0.1, 0.2, 0.3, 0.4])
+    default = simulate(I_C, 1)
+    assert default.position.shape == (1, 5, 99, 2)
+    assert np.allclose(default.time, 0.1 * np.arange(1, 100))
+
+
+def test_frames_are_multiples_of_sample_every():
+    fine = simulate(I_C, 2, num_steps=60, sample_every=1)
+    coarse = simulate(I_C, 2, num_steps=60, sample_every=10)
+    assert (coarse.position == fine.position[:, :, 9::10]).all()
+    assert (coarse.velocity == fine.velocity[:, :, 9::10]).all()
+    assert np.allclose(coarse.time, fine.time[9::10])
+
+
+def equal(first, second):
+    return all(a.tobytes() == b.tobytes() for a, b in zip(first, second))
+
+
+def test_same_seed_same_bytes_with_any_number_of_threads():
+    one, two, other = (simulate(I_C,
+                                150,
+                                seed=seed,
+                                num_steps=200,
+                                num_threads=num_threads)
+                       for seed, num_threads in ((5, 1), (5, 2), (6, 2)))
+    assert equal(one, two)
+    assert (one.position != other.position).all()
+
+
+def test_first_systems_of_a_longer_run_are_the_same():
+    # 3 systems run one by one, 70 in vectors of 64.
+    few = simulate(I_C, 3, num_steps=2000)
+    many = simulate(I_C, 70, num_steps=2000)
+    assert equal(few[:3], [array[:3] for array in many[:3]])
+
+
+def test_runs_beside_each_other():
+    with ThreadPoolExecutor(2) as pool:
+        runs = [
+            pool.submit(simulate, I_C, 70, num_steps=2000, seed=1)
+            for _ in range(2)
+        ]
+        assert equal(runs[0].result(), runs[1].result())
+
+
+@pytest.fixture(scope='module')
+def free():
+    """Systems without walls, at small steps. All pairs interact by springs,
+    three particles are charged."""
+    charged = np.arange(5) < 3
+    graphs = np.stack([np.ones((5, 5)), charged[:, None] & charged])
+    graphs *= 1 - np.eye(5)
+    return simulate(I_C,
+                    8,
+                    num_steps=40_000,
+                    step_size=1e-4,
+                    box_half_width=None,
+                    interactions=np.broadcast_to(graphs, (8, 2, 5, 5)))
+
+
+def test_energy_is_conserved_without_walls(free):
+    position = free.position.astype(np.float64)
+    distance = np.linalg.norm(position[:, :, None] - position[:, None], axis=-1)
+    pair = np.tril_indices(5, -1)
+    distance = distance[:, pair[0], pair[1]]  # [S, 10, T]
+    spring, charge = free.interactions[:, :, pair[0], pair[1],
+                                       None].swapaxes(0, 1)
+    potential = (spring * 0.05 * distance**2 + charge * 0.2 / distance).sum(1)
+    kinetic = 0.5 * (free.velocity.astype(np.float64)**2).sum((1, 3))
+    energy = kinetic + potential
+    # Velocities lag half a step behind: 0.5 * step_size * power of the forces.
+    assert np.ptp(kinetic, axis=1).min() > 0.1
+    assert np.ptp(energy, axis=1).max() < 1e-3
+
+
+def test_momentum_is_conserved_without_walls(free):
+    velocity = free.velocity.astype(np.float64)
+    assert np.ptp(velocity, axis=2).max((1, 2)).min() > 0.3
+    assert np.ptp(velocity.sum(1), axis=1).max() < 1e-6
+
+
+def test_angular_momentum_is_conserved_without_walls(free):
+    x, y = np.moveaxis(free.position.astype(np.float64), 3, 0)
+    u, v = np.moveaxis(free.velocity.astype(np.float64), 3, 0)
+    angular = x * v - y * u
+    assert np.ptp(angular, axis=2).max(1).min() > 0.3
+    assert np.ptp(angular.sum(1), axis=1).max() < 2e-6
+
+
+def test_walls_reflect():
+    rng = np.random.default_rng(0)
+    start = rng.uniform(-2, 2, (4, 3, 2))
+    velocity = rng.uniform(-9, 9, (4, 3, 2))
+    out = simulate(I_C,
+                   4,
+                   3,
+                   box_half_width=2.0,
+                   interactions=np.zeros((4, 2, 3, 3)),
+                   initial_position=start,
+                   initial_velocity=velocity)
+    # A free particle between two mirrors: unfold its path.
+    path = start[:, :, None] + velocity[:, :, None] * out.time[:, None]
+    phase = (path + 2) % 8
+    expected = np.where(phase < 4, phase - 2, 6 - phase)
+    direction = np.where(phase < 4, 1, -1)
+    assert np.abs(path).max() > 50
+    assert np.abs(out.position).max() <= 2
+    assert np.allclose(out.position, expected, atol=1e-6)
+    assert np.allclose(out.velocity, direction * velocity[:, :, None])
+
+
+@dataclass(frozen=True)
+class Yukawa(Force):
+    strength: float = 0.2
+    screening_length: float = 1.0
+
+    def magnitude(self, distance):
+        decay = np.exp(-distance / self.screening_length)
+        return self.strength * decay / distance**2
+
+
+def plain_loop(forces, graphs, x, v, num_steps, step_size, max_kick, b):
+    """One system, as one would write the equations in numpy."""
+    for _ in range(num_steps):
+        total = np.zeros_like(x)
+        for force, graph in zip(forces, graphs):
+            for i, j in np.argwhere(graph):
+                r = np.linalg.norm(x[i] - x[j])
+                total[i] += force.magnitude(r) * (x[i] - x[j]) / r
+        limit = max_kick / step_size
+        v = v + step_size * total.clip(-limit, limit)
+        x = x + step_size * v
+        v = np.where(x > b, -np.abs(v), np.where(x < -b, np.abs(v), v))
+        x = np.where(x > b, 2 * b - x, np.where(x < -b, -2 * b - x, x))
+    return x, v
+
+
+def test_a_users_force_equals_a_plain_loop():
+    rng = np.random.default_rng(1)
+    forces = [Yukawa(strength=0.5), Spring(2.0)]
+    x, v = rng.uniform(-0.5, 0.5, (2, 2, 4, 2))
+    out = simulate(forces,
+                   2,
+                   4,
+                   num_steps=400,
+                   sample_every=200,
+                   step_size=5e-3,
+                   max_kick=0.002,
+                   box_half_width=0.5,
+                   initial_position=x,
+                   initial_velocity=v)
+    assert out.interactions.any((2, 3)).all()
+    for system in range(2):
+        arguments = (forces, out.interactions[system], x[system], v[system])
+        position, velocity = plain_loop(*arguments, 200, 5e-3, 0.002, 0.5)
+        unclamped, _ = plain_loop(*arguments, 200, 5e-3, np.inf, 0.5)
+        assert np.abs(position - unclamped).max() > 1e-3
+        assert np.allclose(out.position[system, :, 0], position, atol=1e-6)
+        assert np.allclose(out.velocity[system, :, 0], velocity, atol=1e-6)
+
+
+def test_three_dimensions_equal_two_in_any_plane():
+    rng = np.random.default_rng(0)
+    x, v = rng.normal(size=(2, 3, 4, 2))
+    plane = np.linalg.qr(rng.normal(size=(3, 2)))[0]
+    graphs = simulate(I_C, 3, 4, num_steps=20, sample_every=10).interactions
+    arguments = dict(num_steps=1000,
+                     max_kick=np.inf,
+                     box_half_width=None,
+                     interactions=graphs)
+    flat = simulate(I_C,
+                    3,
+                    4,
+                    initial_position=x,
+                    initial_velocity=v,
+                    **arguments)
+    space = simulate(I_C,
+                     3,
+                     4,
+                     num_dimensions=3,
+                     initial_position=x @ plane.T,
+                     initial_velocity=v @ plane.T,
+                     **arguments)
+    assert space.position.shape == (3, 4, 9, 3)
+    assert np.allclose(space.position @ plane, flat.position, atol=1e-5)
+    assert np.allclose(space.velocity @ plane, flat.velocity, atol=1e-5)
+
+
+def on_one_spot(system, i, j):
+    position = np.random.default_rng(0).uniform(-1, 1, (3, 5, 2))
+    position[system, j] = position[system, i]
+    return position
+
+
+def test_a_divergent_force_on_one_spot_is_an_error():
+    graphs = np.zeros((3, 2, 5, 5))
+    position = on_one_spot(1, 2, 4)
+    arguments = dict(num_steps=200, initial_position=position)
+    # Neutral particles, and springs, may start on one spot.
+    graphs[1, 0, 2, 4] = graphs[1, 0, 4, 2] = 1
+    out = simulate(I_C, 3, interactions=graphs, **arguments)
+    assert np.isfinite(out.position).all()
+    graphs[1, 1, 2, 4] = graphs[1, 1, 4, 2] = 1
+    with pytest.raises(ValueError,
+                       match=r'particles 2 and 4 of system 1 start '
+                       r'on one spot, where Charge\(strength=0.2\) diverges'):
+        simulate(I_C, 3, interactions=graphs, **arguments)
+
+
+def test_a_divergent_force_met_on_the_way_is_an_error():
+    position = np.array([[[-0.5, 0.0], [0.5, 0.0]]])
+    with pytest.raises(ValueError, match='system 0 left the range of numbers'):
+        simulate(I_C,
+                 1,
+                 2,
+                 num_steps=200,
+                 max_kick=1e-300,
+                 interactions=np.tile(1 - np.eye(2), (1, 2, 1, 1)),
+                 initial_position=position,
+                 initial_velocity=-500 * np.sign(position))
+
+
+def test_leaving_the_range_of_numbers_is_an_error():
+    with pytest.raises(ValueError,
+                       match='left the range of numbers: it moves '
+                       'too far in steps of 0.001 s'):
+        simulate([Spring(1e9), Charge()],
+                 70,
+                 num_steps=200,
+                 max_kick=np.inf,
+                 box_half_width=None)
+
+
+def test_leaving_the_box_in_one_step_is_an_error():
+    with pytest.raises(ValueError, match='system 0 left the box within one st'):
+        simulate(I_C, 2, num_steps=200, speed=1e5)
+
+
+@pytest.mark.parametrize('wrong, error, match', [
+    (dict(forces=Spring()), TypeError, 'forces is Spring'),
+    (dict(num_systems=0), ValueError, 'num_systems is 0, expected at least 1'),
+    (dict(num_systems=2.5), TypeError, 'num_systems is 2.5, expected an int'),
+    (dict(num_particles=1), ValueError, 'num_particles is 1, expected at lea'),
+    (dict(num_dimensions=4), ValueError, 'num_dimensions is 4, expected 1, 2'),
+    (dict(seed=-1), ValueError, 'seed is -1, expected at least 0'),
+    (dict(seed=None), TypeError, 'seed is None, expected an integer'),
+    (dict(num_steps=250), ValueError, r'num_steps is 250, expected twice, thr'),
+    (dict(num_steps=100), ValueError, r'num_steps is 100, .*every \(100\)'),
+    (dict(sample_every=0), ValueError, 'sample_every is 0, expected at least'),
+    (dict(step_size=0.0), ValueError, 'step_size is 0.0, expected a positive'),
+    (dict(step_size=np.nan), ValueError, 'step_size is nan'),
+    (dict(box_half_width=-5), ValueError, 'box_half_width is -5.0, expected'),
+    (dict(position_std=0), ValueError, 'position_std is 0.0, expected a posi'),
+    (dict(speed=-1), ValueError, 'speed is -1.0, expected a positive number o'),
+    (dict(max_kick=0), ValueError, 'max_kick is 0.0, expected a positive'),
+    (dict(num_threads=0), ValueError, 'num_threads is 0, expected at least 1'),
+    (dict(interactions=np.zeros((2, 5, 5))), ValueError,
+     r'interactions has the shape \(2, 5, 5\), expected \(2, 2, 5, 5\)'),
+    (dict(initial_position=np.zeros((2, 5, 3))), ValueError,
+     r'initial_position has the shape \(2, 5, 3\), expected \(2, 5, 2\)'),
+    (dict(initial_position=np.full((2, 5, 2), 6.0)), ValueError,
+     'initial_position has a coordinate 6.0 m from the origin, beyond the wal'),
+    (dict(initial_velocity=np.full((2, 5, 2), np.nan)), ValueError,
+     'initial_velocity holds NaN or infinite values'),
+])
+def test_wrong_arguments(wrong, error, match):
+    arguments = dict(forces=I_C, num_systems=2, num_steps=200)
+    with pytest.raises(error, match=match):
+        simulate(**{**arguments, **wrong})
+
+
+def test_progress_goes_to_standard_error(capsys):
+    simulate(I_C, 2, num_steps=200, progress=True)
+    shown = capsys.readouterr()
+    assert 'Simulating' in shown.err and '100%' in shown.err
+    assert not shown.out
+    simulate(I_C, 2, num_steps=200)
+    assert not capsys.readouterr().err
+
+
+if __name__ == '__main__':
+    for forces in (I_C, I_C + [FiniteSpring()], [Yukawa()]):
+        start = perf_counter()
+        simulate(forces, 64, num_steps=20, sample_every=10)
+        compiled = perf_counter()
+        simulate(forces, 4000)
+        end = perf_counter()
+        print(f'{forces}: compiled in {compiled - start:.1f} s, then '
+              f'{4000 / (end - compiled):.0f} systems/s')
