@@ -1,6 +1,6 @@
 """What a trained model is worth: edge accuracies and rollout errors."""
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
@@ -28,11 +28,11 @@ def static_rollout(y: Tensor, pred_steps: int) -> Tensor:
 
 @torch.no_grad()
 def evaluate(
-    model: RelationalAutoEncoder,
-    batches: Iterable[Data],
-    units: Scaling,
-    num_edge_types: Sequence[int],
-    horizons: Sequence[int] = (1, 10, 20),
+        model: RelationalAutoEncoder,
+        batches: Iterable[Data],
+        units: Scaling,
+        num_edge_types: Sequence[int],
+        horizons: Sequence[int] = (1, 10, 20),
 ) -> dict[str, Any]:
     """Measures a model, without training it, on batches of systems.
 
@@ -63,14 +63,15 @@ def evaluate(
     predicted_types = model.latent.num_edge_types
     strict = EdgeAccuracy(num_edge_types, predicted_types)
     joint = JointEdgeAccuracy(num_edge_types, predicted_types)
-    ours = theirs = None
+    ours: Optional[RolloutMSE] = None
+    theirs: Optional[RolloutMSE] = None
     num_systems = 0
     for batch in batches:
         edge_type = model.predict(batch)
         if 'edge_label' in batch:
             strict.update(edge_type, batch.edge_label)
             joint.update(edge_type, batch.edge_label)
-        if ours is None:
+        if ours is None or theirs is None:
             fitting = [h for h in horizons if h < batch.y.size(1)]
             ours, theirs = RolloutMSE(fitting), RolloutMSE(fitting)
         edge_attr = model.latent.encode_types(edge_type)

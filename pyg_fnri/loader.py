@@ -34,7 +34,6 @@ class SystemLoader(torch.utils.data.DataLoader):
         **kwargs: Further arguments of :class:`torch.utils.data.DataLoader`,
             such as `generator`, `sampler`, `num_workers` or `drop_last`.
     """
-
     def __init__(
         self,
         dataset: Any,
@@ -48,10 +47,7 @@ class SystemLoader(torch.utils.data.DataLoader):
         if not isinstance(dataset, SystemBatches):
             dataset = SystemBatches(dataset)
         kwargs.pop('collate_fn', None)
-        super().__init__(dataset,
-                         batch_size,
-                         shuffle,
-                         collate_fn=_as_it_is,
+        super().__init__(dataset, batch_size, shuffle, collate_fn=_as_it_is,
                          **kwargs)
 
 
@@ -61,7 +57,6 @@ class SystemBatches(torch.utils.data.Dataset):
     Args:
         dataset (Dataset or sequence of Data): The systems.
     """
-
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
         self._collate = Collater(dataset)

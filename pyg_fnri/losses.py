@@ -41,8 +41,7 @@ def huber_nll(
         ValueError: If the shapes differ or the variance is not positive.
     """
     _check(prediction, target, variance)
-    error = torch.nn.functional.huber_loss(prediction / scale,
-                                           target / scale,
+    error = torch.nn.functional.huber_loss(prediction / scale, target / scale,
                                            reduction='sum')
     return error / (variance * target.size(0))
 

@@ -175,7 +175,7 @@ class QuickRecipe(Recipe):
     def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
         model.scaling.fit(x)
         # A few thousand particles settle 24 numbers.
-        model.encoder.linear_step.fit(model.scaling(x[:5_000]))
+        _linear_step(model).fit(model.scaling(x[:5_000]))
 
     def reconstruction(
         self,
@@ -194,12 +194,10 @@ class QuickRecipe(Recipe):
             state = state.index_select(1, frame)
             target = target.index_select(1, frame)
         out = model.decoder.step(state, data.edge_index, edge_attr)
-        scale = model.encoder.linear_step.scale
-        nll = huber_nll(out, target, scale, self.variance)
+        nll = huber_nll(out, target, _linear_step(model).scale, self.variance)
         return nll * (num_steps / state.size(1))
 
     def schedule(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-
         def rate(step: int) -> float:
             warm = min(1.0, (step + 1) / self.warmup_steps)
             phase = min(1.0, step / max(1, self.max_steps))
@@ -208,3 +206,10 @@ class QuickRecipe(Recipe):
 
         scheduler: LRScheduler = LambdaLR(optimizer, rate)
         return {'scheduler': scheduler, 'interval': 'step'}
+
+
+def _linear_step(model: RelationalAutoEncoder) -> LinearStep:
+    """The linear step that encoder and decoder share."""
+    linear_step = model.encoder.linear_step
+    assert isinstance(linear_step, LinearStep)
+    return linear_step

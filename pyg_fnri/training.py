@@ -76,7 +76,6 @@ class RelationalInference(pl.LightningModule):
         recipe (Recipe): What to minimise, and how.
         config (Config): How to build both again, saved with the weights.
     """
-
     def __init__(
         self,
         model: RelationalAutoEncoder,
@@ -127,11 +126,10 @@ class RelationalInference(pl.LightningModule):
         result = self.accuracy.compute()
         self.log('val_accuracy', result.combined, prog_bar=True)
         for layer, accuracy in enumerate(result.layers):
-            self.log(f'val_accuracy_{self.layer_name(layer)}', accuracy,
-                     prog_bar=True)
+            self.log(f'val_accuracy_{self.layer_name(layer)}', accuracy)
         self.accuracy.reset()
 
-    def configure_optimizers(self) -> dict[str, Any]:
+    def configure_optimizers(self) -> Any:
         optimizer = torch.optim.Adam(self.model.parameters(),
                                      lr=self.recipe.learning_rate, fused=True)
         return {

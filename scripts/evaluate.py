@@ -45,9 +45,10 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='which systems [%(default)s]')
     parser.add_argument('--num-systems', type=int, metavar='S',
                         help='only the first S systems [all]')
-    parser.add_argument('--num-drawn', type=int, default=4, metavar='S',
-                        help='systems in the picture of trajectories '
-                        '[%(default)s]')
+    parser.add_argument(
+        '--num-drawn', type=int, default=4, metavar='S',
+        help='systems in the picture of trajectories '
+        '[%(default)s]')
     parser.add_argument('--out', metavar='DIR',
                         help="where results go [the checkpoint's directory]")
     return parser.parse_args(argv)
@@ -63,10 +64,9 @@ def main(argv: Optional[list[str]] = None) -> None:
     except (OSError, ValueError, RuntimeError) as error:
         sys.exit(str(error))
     batches = SystemLoader(dataset, batch_size=500)
-    report = evaluate(module.model,
-                      track(batches, 'evaluating', transient=True),
-                      module.units, dataset.num_edge_types,
-                      published.HORIZONS)
+    report = evaluate(module.model, track(batches, 'evaluating',
+                                          transient=True), module.units,
+                      dataset.num_edge_types, published.HORIZONS)
     print_report(module, dataset.name, report)
     save_report(module, args, report, out)
     draw(module, dataset, report, args.num_drawn, out)
@@ -115,8 +115,9 @@ def print_report(module: RelationalInference, name: str,
     if 'relabelling' in report:
         console.print(f"relabelling found: {report['relabelling']}\n")
 
-    table = Table(title=f'Rollout mean squared error (1e-5, min-max units), '
-                  f'{where}', title_justify='left')
+    table = Table(
+        title=f'Rollout mean squared error (1e-5, min-max units), '
+        f'{where}', title_justify='left')
     for column in ['', *(f'{h} steps' for h in report['rollout_mse'])]:
         table.add_column(column, justify='left' if not column else 'right')
     for row in ('static', f'{model} (learned)', f'{model} (true graph)'):

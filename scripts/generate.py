@@ -37,29 +37,19 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         fromfile_prefix_chars='@')
     parser.convert_arg_line_to_args = str.split  # type: ignore[assignment]
-    parser.add_argument('--root',
-                        default='datasets',
-                        metavar='DIR',
+    parser.add_argument('--root', default='datasets', metavar='DIR',
                         help='where data sets are kept [%(default)s]')
-    parser.add_argument('--name',
-                        default='springs_charges',
-                        choices=list(FORCES),
-                        help="springs_charges (the paper's I+C) or "
-                        'springs_charges_fsprings (I+C+F) [%(default)s]')
-    parser.add_argument('--num-particles',
-                        type=int,
-                        default=5,
-                        metavar='N',
+    parser.add_argument(
+        '--name', default='springs_charges', choices=list(FORCES),
+        help="springs_charges (the paper's I+C) or "
+        'springs_charges_fsprings (I+C+F) [%(default)s]')
+    parser.add_argument('--num-particles', type=int, default=5, metavar='N',
                         help='particles in a system [%(default)s]')
-    parser.add_argument('--num-systems',
-                        type=int,
-                        nargs=3,
-                        default=[50_000, 10_000, 10_000],
-                        metavar=('TRAIN', 'VAL', 'TEST'),
+    parser.add_argument('--num-systems', type=int, nargs=3,
+                        default=[50_000, 10_000,
+                                 10_000], metavar=('TRAIN', 'VAL', 'TEST'),
                         help='systems in each split [50000 10000 10000]')
-    parser.add_argument('--seed',
-                        type=int,
-                        default=0,
+    parser.add_argument('--seed', type=int, default=0,
                         help='seed of the simulation [%(default)s]')
     return parser.parse_args(argv)
 
@@ -82,8 +72,7 @@ def interacting_share(dataset: ParticleSystems) -> dict[str, float]:
     return dict(zip(dataset.names, share.tolist()))
 
 
-def static_error(train: ParticleSystems,
-                 test: ParticleSystems,
+def static_error(train: ParticleSystems, test: ParticleSystems,
                  num_frames: int = 49) -> dict[int, float]:
     """The error of predicting that nothing moves (Static in table 2).
 
@@ -127,9 +116,9 @@ def print_card(splits: Sequence[ParticleSystems]) -> None:
                       checksum(dataset)[:16])
     console.print(table)
 
-    table = Table(title='Static rollout, mean squared error (1e-5, min-max '
-                  'units)',
-                  title_justify='left')
+    table = Table(
+        title='Static rollout, mean squared error (1e-5, min-max '
+        'units)', title_justify='left')
     for column in ['', *(f'{h} step{"s"[:h - 1]}' for h in HORIZONS)]:
         table.add_column(column, justify='left' if not column else 'right')
     paper = published(ROLLOUT_MSE, train.name, 'static')

@@ -15,10 +15,12 @@ result with scripts/evaluate.py.
 """
 import argparse
 import importlib.util
+import logging
 import os
 import shutil
 import sys
 import time
+import warnings
 from typing import Any, Optional
 
 import pandas as pd
@@ -43,27 +45,30 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     data = parser.add_argument_group('data')
     data.add_argument('--root', default='datasets', metavar='DIR',
                       help='where data sets are kept, or made [%(default)s]')
-    data.add_argument('--name', default='springs_charges',
-                      help='springs_charges (the paper\'s I+C) or '
-                      'springs_charges_fsprings (I+C+F) [%(default)s]')
+    data.add_argument(
+        '--name', default='springs_charges',
+        help='springs_charges (the paper\'s I+C) or '
+        'springs_charges_fsprings (I+C+F) [%(default)s]')
     data.add_argument('--num-particles', type=int, default=5,
                       help='particles in a system [%(default)s]')
     data.add_argument('--num-systems', type=int, nargs=3,
-                      default=[50_000, 10_000, 10_000],
-                      metavar=('TRAIN', 'VAL', 'TEST'),
+                      default=[50_000, 10_000,
+                               10_000], metavar=('TRAIN', 'VAL', 'TEST'),
                       help='systems in each split [50000 10000 10000]')
     data.add_argument('--data-seed', type=int, default=0,
                       help='seed of the simulation [%(default)s]')
-    data.add_argument('--num-observed', type=int, default=49,
-                      help='frames that the encoder sees; the decoder '
-                      'predicts as many, the last ones [%(default)s]')
+    data.add_argument(
+        '--num-observed', type=int, default=49,
+        help='frames that the encoder sees; the decoder '
+        'predicts as many, the last ones [%(default)s]')
 
     model = parser.add_argument_group('model and training')
     model.add_argument('--model', default='fnri', choices=MODELS,
                        help='which model [%(default)s]')
-    model.add_argument('--recipe', default='quick', choices=RECIPES,
-                       help='quick: minutes on two cores; paper: the paper\'s '
-                       'experimental section, 500 epochs [%(default)s]')
+    model.add_argument(
+        '--recipe', default='quick', choices=RECIPES,
+        help='quick: minutes on two cores; paper: the paper\'s '
+        'experimental section, 500 epochs [%(default)s]')
     for name, kind, text in (
         ('hidden-channels', int, 'size of all hidden layers'),
         ('batch-size', int, 'systems in a batch'),
@@ -87,14 +92,16 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                      help='go on with the run in --out')
     run.add_argument('--overwrite', action='store_true',
                      help='replace the run in --out')
-    run.add_argument('--accelerator', default='auto',
-                     help='auto, cpu, gpu, ... as Lightning has it '
-                     '[%(default)s]')
+    run.add_argument(
+        '--accelerator', default='auto',
+        help='auto, cpu, gpu, ... as Lightning has it '
+        '[%(default)s]')
     return parser.parse_args(argv)
 
 
 def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
+    quiet_lightning()
     last = prepare_out(args)
     split = SplitTrajectory(args.num_observed)
     train, val = (ParticleSystems(args.root, name=args.name, split=name,
@@ -188,6 +195,15 @@ def make_config(args: argparse.Namespace, dataset: ParticleSystems) -> Config:
             'seed': args.data_seed,
         },
     )
+
+
+def quiet_lightning() -> None:
+    """Keeps advertisements and warnings about what is meant out of sight."""
+    logging.getLogger('pytorch_lightning.utilities.rank_zero').setLevel(
+        logging.WARNING)
+    for message in ('.*exists and is not empty.*', '.*LeafSpec.*',
+                    '.*does not have many workers.*'):
+        warnings.filterwarnings('ignore', message)
 
 
 def make_loggers(out: str) -> list[Any]:

@@ -41,7 +41,6 @@ class ScatterSum(Aggregation):
             are not sorted into segments of equal length.
         ImportError: On :obj:`'torch_scatter'` where that is not installed.
     """
-
     def __init__(self, path: str = 'auto') -> None:
         super().__init__()
         if path not in PATHS:

@@ -20,7 +20,6 @@ class RolloutDecoder(torch.nn.Module):
             and keeps the shape :obj:`[num_nodes, num_steps, num_features]`,
             such as :class:`MultiplexConv` or :class:`OverLinearStep`.
     """
-
     def __init__(self, layer: torch.nn.Module) -> None:
         super().__init__()
         self.layer = layer

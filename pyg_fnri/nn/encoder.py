@@ -43,7 +43,6 @@ class MLPEncoder(MessagePassing):
           :math:`(2, |\mathcal{E}|)`
         - **output:** logits :math:`(|\mathcal{E}|, C)`
     """
-
     def __init__(
         self,
         in_channels: int,
@@ -92,8 +91,7 @@ class MLPEncoder(MessagePassing):
         h_edge = self.edge_updater(edge_index, x=h)  # [num_edges, hidden]
         h_edge = self.edge_mlp1(h_edge)
         # propagate_type: (edge_attr: Tensor)
-        h = self.propagate(edge_index,
-                           edge_attr=h_edge,
+        h = self.propagate(edge_index, edge_attr=h_edge,
                            size=(x.size(0), x.size(0)))
         receiver = edge_index[1 if self.flow == 'source_to_target' else 0]
         num_particles = degree(receiver, x.size(0), dtype=h.dtype) + 1

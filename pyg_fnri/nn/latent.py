@@ -26,7 +26,6 @@ class Latent(torch.nn.Module, ABC):
         TypeError: If :obj:`num_edge_types` is no sequence of integers.
         ValueError: If there is no layer-graph or one of fewer than two types.
     """
-
     def __init__(
         self,
         num_edge_types: Sequence[int],
@@ -146,7 +145,6 @@ class CategoricalLatent(Latent):
     Raises:
         ValueError: If the prior does not fit the types or is no distribution.
     """
-
     def __init__(
         self,
         num_edge_types: Sequence[int],
@@ -241,7 +239,6 @@ class SigmoidLatent(Latent):
         undirected (bool, optional): See :class:`Latent`.
             (default: :obj:`False`)
     """
-
     @property
     def num_logits(self) -> int:
         return sum(self.num_edge_types) - self.num_layers

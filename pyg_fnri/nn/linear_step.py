@@ -114,7 +114,6 @@ class OverLinearStep(torch.nn.Module):
             :obj:`x`.
         linear_step (LinearStep): The linear step, fitted.
     """
-
     def __init__(self, layer: torch.nn.Module, linear_step: LinearStep) -> None:
         super().__init__()
         self.layer = layer
@@ -134,18 +133,18 @@ class OverLinearStep(torch.nn.Module):
 
 class ResidualEncoder(torch.nn.Module):
     r"""Shows an encoder each state together with what a linear step leaves
-    over from it, :math:`[\mathbf{x}^t, \mathrm{arsinh}(\mathbf{r}^t)]`.
+    over from it, :math:`[\mathbf{x}^t, \mathrm{sgn}(\mathbf{r}^t) \log (1 +
+    |\mathbf{r}^t|)]`.
 
     The residual :math:`\mathbf{r}^t` is the sum of the forces on a particle
-    up to a factor; the inverse hyperbolic sine keeps it as it is where small
-    and tames close encounters.
+    up to a factor; the logarithm keeps it as it is where small and tames close
+    encounters.
 
     Args:
         encoder (MLPEncoder): An encoder for one frame less and twice as
             many features.
         linear_step (LinearStep): The linear step, fitted.
     """
-
     def __init__(
         self,
         encoder: MLPEncoder,
@@ -168,7 +167,8 @@ class ResidualEncoder(torch.nn.Module):
         """
         check_trajectories(x, self.encoder.num_steps + 1,
                            self.linear_step.num_features)
-        residual = self.linear_step.residual(x).asinh()
+        residual = self.linear_step.residual(x)
+        residual = residual.abs().log1p().copysign(residual)
         return self.encoder(torch.cat([x[:, :-1], residual], -1), edge_index)
 
 

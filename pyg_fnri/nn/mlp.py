@@ -18,7 +18,6 @@ class MLP(torch.nn.Module):
         dropout (float, optional): Dropout probability of the hidden layer
             (0.5 in the paper's supervised runs). (default: :obj:`0.0`)
     """
-
     def __init__(
         self,
         in_channels: int,

@@ -36,7 +36,6 @@ class RelationalAutoEncoder(torch.nn.Module):
             :obj:`latent.num_channels` channels.
         scaling (Scaling): Units of the model, fitted on the training split.
     """
-
     def __init__(
         self,
         encoder: torch.nn.Module,
@@ -210,7 +209,6 @@ class NRI(RelationalAutoEncoder):
             (default: :obj:`MinMaxScaling(in_channels)`)
         **kwargs (optional): Arguments of :class:`CategoricalLatent`.
     """
-
     def __init__(
         self,
         in_channels: int,
@@ -245,7 +243,6 @@ class FNRI(NRI):
 
     Arguments as for :class:`NRI`.
     """
-
     def init_latent(self, num_edge_types: Sequence[int],
                     **kwargs: Any) -> Latent:
         return CategoricalLatent(num_edge_types, **kwargs)
@@ -257,7 +254,6 @@ class SFNRI(NRI):
 
     Arguments as for :class:`NRI`, with those of :class:`SigmoidLatent`.
     """
-
     def init_latent(self, num_edge_types: Sequence[int],
                     **kwargs: Any) -> Latent:
         return SigmoidLatent(num_edge_types, **kwargs)

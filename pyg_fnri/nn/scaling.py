@@ -90,7 +90,6 @@ class Scaling(torch.nn.Module, ABC):
 
 class MinMaxScaling(Scaling):
     """Extremes to -1 and 1: the units of the paper's tables."""
-
     def statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
         low, high = x.aminmax()
         return (high + low) / 2, (high - low) / 2
@@ -98,7 +97,6 @@ class MinMaxScaling(Scaling):
 
 class StandardScaling(Scaling):
     """Mean 0 and standard deviation 1: better conditioned for training."""
-
     def statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
         # Batched sums in double: millions of values.
         std, mean = torch.std_mean(x.double())

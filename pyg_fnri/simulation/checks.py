@@ -40,9 +40,7 @@ def integer(name: str, value: Any, minimum: int) -> int:
     return value
 
 
-def positive(name: str,
-             value: Any,
-             or_zero: bool = False,
+def positive(name: str, value: Any, or_zero: bool = False,
              or_infinite: bool = False) -> float:
     """Returns a positive number, finite and not zero unless allowed."""
     if isinstance(value, (bool, str)):

@@ -36,7 +36,6 @@ class Force(ABC):
     that it may use numbers, ``numpy`` and ``math`` functions, conditions,
     and the fields of the dataclass, but no other attribute of ``self``.
     """
-
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)

@@ -23,7 +23,6 @@ def draw_positions(seed: int, shape: Tuple[int, int, int], std: float,
         std (float): Standard deviation of each coordinate in metre.
         half_width (float): Distance of each wall from the origin in metre.
     """
-
     def draw(rng: np.random.Generator, num_systems: int) -> np.ndarray:
         return std * rng.standard_normal((num_systems, ) + shape[1:])
 
@@ -46,7 +45,6 @@ def draw_velocities(seed: int, shape: Tuple[int, int, int],
         shape (tuple of int): Systems, particles, dimensions.
         speed (float): Norm of each velocity in metre per second.
     """
-
     def draw(rng: np.random.Generator, num_systems: int) -> np.ndarray:
         direction = rng.standard_normal((num_systems, ) + shape[1:])
         norm = np.linalg.norm(direction, axis=-1, keepdims=True)
@@ -66,8 +64,7 @@ def draw_interactions(seed: int, forces: Sequence[Force], num_systems: int,
     graphs = []
     for index, force in enumerate(forces):
 
-        def draw(rng: np.random.Generator,
-                 num_systems: int,
+        def draw(rng: np.random.Generator, num_systems: int,
                  force: Force = force) -> np.ndarray:
             return interaction_graphs(
                 f'the result of {type(force).__name__}.sample_interactions',

@@ -91,9 +91,9 @@ def test_check_contacts_names_the_pair():
     graphs[:, 0, 1] = graphs[:, 1, 0] = True
     check_contacts(position, graphs, Charge(), 10)
     graphs[1, 2, 3] = graphs[1, 3, 2] = True
-    with pytest.raises(ValueError,
-                       match='particles 2 and 3 of system 11 start '
-                       r'on one spot, where Charge\(strength=0.2\) diverges'):
+    with pytest.raises(
+            ValueError, match='particles 2 and 3 of system 11 start '
+            r'on one spot, where Charge\(strength=0.2\) diverges'):
         check_contacts(position, graphs, Charge(), 10)
 
 

@@ -23,10 +23,7 @@ def test_equals_the_authors_simulator(name, forces):
             for key in ('initial_position', 'initial_velocity', 'position',
                         'velocity', 'edges')
         }
-    out = simulate(forces,
-                   3,
-                   num_steps=3000,
-                   interactions=reference['edges'],
+    out = simulate(forces, 3, num_steps=3000, interactions=reference['edges'],
                    initial_position=reference['initial_position'],
                    initial_velocity=reference['initial_velocity'])
     # The state is float64 in both, ours is rounded to float32 at the end: by
@@ -64,10 +61,7 @@ def equal(first, second):
 
 
 def test_same_seed_same_bytes_with_any_number_of_threads():
-    one, two, other = (simulate(I_C,
-                                150,
-                                seed=seed,
-                                num_steps=200,
+    one, two, other = (simulate(I_C, 150, seed=seed, num_steps=200,
                                 num_threads=num_threads)
                        for seed, num_threads in ((5, 1), (5, 2), (6, 2)))
     assert equal(one, two)
@@ -97,10 +91,7 @@ def free():
     charged = np.arange(5) < 3
     graphs = np.stack([np.ones((5, 5)), charged[:, None] & charged])
     graphs *= 1 - np.eye(5)
-    return simulate(I_C,
-                    8,
-                    num_steps=40_000,
-                    step_size=1e-4,
+    return simulate(I_C, 8, num_steps=40_000, step_size=1e-4,
                     box_half_width=None,
                     interactions=np.broadcast_to(graphs, (8, 2, 5, 5)))
 
@@ -138,13 +129,8 @@ def test_walls_reflect():
     rng = np.random.default_rng(0)
     start = rng.uniform(-2, 2, (4, 3, 2))
     velocity = rng.uniform(-9, 9, (4, 3, 2))
-    out = simulate(I_C,
-                   4,
-                   3,
-                   box_half_width=2.0,
-                   interactions=np.zeros((4, 2, 3, 3)),
-                   initial_position=start,
-                   initial_velocity=velocity)
+    out = simulate(I_C, 4, 3, box_half_width=2.0, interactions=np.zeros(
+        (4, 2, 3, 3)), initial_position=start, initial_velocity=velocity)
     # A free particle between two mirrors: unfold its path.
     path = start[:, :, None] + velocity[:, :, None] * out.time[:, None]
     phase = (path + 2) % 8
@@ -186,16 +172,9 @@ def test_a_users_force_equals_a_plain_loop():
     rng = np.random.default_rng(1)
     forces = [Yukawa(strength=0.5), Spring(2.0)]
     x, v = rng.uniform(-0.5, 0.5, (2, 2, 4, 2))
-    out = simulate(forces,
-                   2,
-                   4,
-                   num_steps=400,
-                   sample_every=200,
-                   step_size=5e-3,
-                   max_kick=0.002,
-                   box_half_width=0.5,
-                   initial_position=x,
-                   initial_velocity=v)
+    out = simulate(forces, 2, 4, num_steps=400, sample_every=200,
+                   step_size=5e-3, max_kick=0.002, box_half_width=0.5,
+                   initial_position=x, initial_velocity=v)
     assert out.interactions.any((2, 3)).all()
     for system in range(2):
         arguments = (forces, out.interactions[system], x[system], v[system])
@@ -211,23 +190,12 @@ def test_three_dimensions_equal_two_in_any_plane():
     x, v = rng.normal(size=(2, 3, 4, 2))
     plane = np.linalg.qr(rng.normal(size=(3, 2)))[0]
     graphs = simulate(I_C, 3, 4, num_steps=20, sample_every=10).interactions
-    arguments = dict(num_steps=1000,
-                     max_kick=np.inf,
-                     box_half_width=None,
+    arguments = dict(num_steps=1000, max_kick=np.inf, box_half_width=None,
                      interactions=graphs)
-    flat = simulate(I_C,
-                    3,
-                    4,
-                    initial_position=x,
-                    initial_velocity=v,
+    flat = simulate(I_C, 3, 4, initial_position=x, initial_velocity=v,
                     **arguments)
-    space = simulate(I_C,
-                     3,
-                     4,
-                     num_dimensions=3,
-                     initial_position=x @ plane.T,
-                     initial_velocity=v @ plane.T,
-                     **arguments)
+    space = simulate(I_C, 3, 4, num_dimensions=3, initial_position=x @ plane.T,
+                     initial_velocity=v @ plane.T, **arguments)
     assert space.position.shape == (3, 4, 9, 3)
     assert np.allclose(space.position @ plane, flat.position, atol=1e-5)
     assert np.allclose(space.velocity @ plane, flat.velocity, atol=1e-5)
@@ -248,33 +216,26 @@ def test_a_divergent_force_on_one_spot_is_an_error():
     out = simulate(I_C, 3, interactions=graphs, **arguments)
     assert np.isfinite(out.position).all()
     graphs[1, 1, 2, 4] = graphs[1, 1, 4, 2] = 1
-    with pytest.raises(ValueError,
-                       match=r'particles 2 and 4 of system 1 start '
-                       r'on one spot, where Charge\(strength=0.2\) diverges'):
+    with pytest.raises(
+            ValueError, match=r'particles 2 and 4 of system 1 start '
+            r'on one spot, where Charge\(strength=0.2\) diverges'):
         simulate(I_C, 3, interactions=graphs, **arguments)
 
 
 def test_a_divergent_force_met_on_the_way_is_an_error():
     position = np.array([[[-0.5, 0.0], [0.5, 0.0]]])
     with pytest.raises(ValueError, match='system 0 left the range of numbers'):
-        simulate(I_C,
-                 1,
-                 2,
-                 num_steps=200,
-                 max_kick=1e-300,
-                 interactions=np.tile(1 - np.eye(2), (1, 2, 1, 1)),
-                 initial_position=position,
+        simulate(I_C, 1, 2, num_steps=200, max_kick=1e-300,
+                 interactions=np.tile(1 - np.eye(2),
+                                      (1, 2, 1, 1)), initial_position=position,
                  initial_velocity=-500 * np.sign(position))
 
 
 def test_leaving_the_range_of_numbers_is_an_error():
-    with pytest.raises(ValueError,
-                       match='left the range of numbers: it moves '
-                       'too far in steps of 0.001 s'):
-        simulate([Spring(1e9), Charge()],
-                 70,
-                 num_steps=200,
-                 max_kick=np.inf,
+    with pytest.raises(
+            ValueError, match='left the range of numbers: it moves '
+            'too far in steps of 0.001 s'):
+        simulate([Spring(1e9), Charge()], 70, num_steps=200, max_kick=np.inf,
                  box_half_width=None)
 
 

@@ -43,10 +43,8 @@ def test_a_force_needs_its_magnitude():
 
 
 def test_a_new_force_interacts_as_springs_and_charges_in_a_group():
-
     @dataclass(frozen=True)
     class Constant(Force):
-
         def magnitude(self, distance):
             return 1.0
 

@@ -74,10 +74,8 @@ def test_one_more_force_leaves_the_other_graphs_as_they_are():
 
 
 def test_an_invalid_graph_of_a_users_force_is_named():
-
     @dataclass(frozen=True)
     class OneWay(Force):
-
         def magnitude(self, distance):
             return 1.0
 

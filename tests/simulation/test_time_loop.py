@@ -39,10 +39,8 @@ def test_compiled_magnitude_equals_python(force):
 
 
 def test_divergence():
-
     @dataclass(frozen=True)
     class Refuses(Force):
-
         def magnitude(self, distance):
             if distance <= 0:
                 raise ValueError('no distance')
@@ -87,7 +85,6 @@ class CallsMethod(Force):
 
 @dataclass(frozen=True)
 class OpensFile(Force):
-
     def magnitude(self, distance):
         return float(open('law.txt').read())
 
@@ -102,27 +99,23 @@ class Private(Force):
 
 @dataclass(frozen=True)
 class ReturnsNothing(Force):
-
     def magnitude(self, distance):
         pass
 
 
 @dataclass(frozen=True)
 class ReturnsList(Force):
-
     def magnitude(self, distance):
         return [distance]
 
 
 @dataclass(frozen=True)
 class TakesNothing(Force):
-
     def magnitude(self):
         return 1.0
 
 
 class Undecorated(Force):
-
     def magnitude(self, distance):
         return 1.0
 

@@ -1,6 +1,6 @@
 import math
 import pickle
-from itertools import permutations, product
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -8,14 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from pyg_fnri.metrics import (
-    EdgeAccuracy,
-    JointEdgeAccuracy,
-    Relabelling,
-    RolloutMSE,
-)
+from pyg_fnri.metrics import EdgeAccuracy, JointEdgeAccuracy
 
-REFERENCE = Path(__file__).parent / 'reference' / 'edge_accuracy.npz'
+REFERENCE = Path(__file__).parents[1] / 'reference' / 'edge_accuracy.npz'
 
 
 def reference(name):
@@ -30,11 +25,11 @@ def reference(name):
 
 def random_types(num_edges, sizes, seed):
     generator = torch.Generator().manual_seed(seed)
-    return torch.stack([
+    columns = [
         torch.randint(size, (num_edges, ), generator=generator)
         for size in sizes
-    ],
-                       dim=-1)
+    ]
+    return torch.stack(columns, dim=-1)
 
 
 def noisy(edge_label, sizes, share, seed):
@@ -43,25 +38,6 @@ def noisy(edge_label, sizes, share, seed):
     replaced = torch.rand(edge_label.shape, generator=generator) < share
     other = random_types(len(edge_label), sizes, seed + 1)
     return torch.where(replaced, other, edge_label)
-
-
-def layerwise_by_brute_force(predicted, true, sizes):
-    """(combined, layers) of all orders of equal layers x label permutations,
-    each applied to the edges themselves."""
-    results = []
-    for order in permutations(range(len(sizes))):
-        if any(sizes[p] != size for p, size in zip(order, sizes)):
-            continue
-        for labels in product(*[permutations(range(k)) for k in sizes]):
-            relabelled = torch.stack([
-                torch.tensor(label)[predicted[:, p]]
-                for p, label in zip(order, labels)
-            ],
-                                     dim=-1)
-            right = relabelled == true
-            results.append((right.all(dim=-1).double().mean().item(),
-                            tuple(right.double().mean(dim=0).tolist())))
-    return results
 
 
 @pytest.mark.parametrize('name, num_layers', [('two_layers', 2),
@@ -91,50 +67,12 @@ def test_fixed_null_equals_the_published_layer_orderings(name, num_layers):
         expected['layer_permutation_layer_accuracy'], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize('sizes, count', [([2, 2], 8), ([2, 2, 2], 48),
-                                          ([3, 2], 12), ([3, 2, 3], 144)])
-def test_edge_accuracy_equals_brute_force(sizes, count):
-    true = random_types(300, sizes, seed=0)
-    predicted = noisy(true, sizes, share=0.8, seed=1)
-    metric = EdgeAccuracy(sizes)
-    metric.update(predicted, true)
-    result = metric.compute()
-
-    expected = layerwise_by_brute_force(predicted, true, sizes)
-    assert len(expected) == count
-    best = max(expected, key=lambda x: (x[0], sum(x[1])))
-    assert result.combined.item() == pytest.approx(best[0], abs=1e-12)
-    assert [x.item() for x in result.layers] == pytest.approx(list(best[1]))
-
-
 def test_predicted_layers_may_come_in_another_order():
     true = random_types(200, [2, 3], seed=0)
     metric = EdgeAccuracy([2, 3], predicted_edge_types=[3, 2])
     predicted = torch.stack([(true[:, 1] + 1) % 3, true[:, 0]], dim=-1)
     metric.update(predicted, true)
     assert metric.compute().combined == 1
-
-
-@pytest.mark.parametrize('sizes', [[2, 2], [2, 3], [5]])
-@pytest.mark.parametrize('fixed_null', [False, True])
-def test_single_layer_takes_the_best_of_all_assignments(sizes, fixed_null):
-    num_types = math.prod(sizes)
-    true = random_types(200, sizes, seed=0)
-    predicted = random_types(200, [num_types], seed=1)
-    metric = EdgeAccuracy(sizes, [num_types], fixed_null)
-    metric.update(predicted, true)
-    result = metric.compute()
-
-    types = torch.tensor(list(product(*map(range, sizes))))
-    expected = []
-    for permutation in permutations(range(num_types)):
-        if not fixed_null or permutation[0] == 0:
-            right = types[list(permutation)][predicted[:, 0]] == true
-            expected.append((right.all(dim=-1).sum().item(), right.sum().item(),
-                             right.double().mean(dim=0).tolist()))
-    best = max(expected)
-    assert result.combined.item() == pytest.approx(best[0] / 200, abs=1e-12)
-    assert [x.item() for x in result.layers] == pytest.approx(best[2])
 
 
 @pytest.mark.parametrize('predicted_sizes', [[2, 2, 2], [8]])
@@ -153,24 +91,6 @@ def test_relabelling_found_is_the_one_applied(predicted_sizes):
     right = result.relabelling(predicted) == true
     assert result.combined == right.all(dim=-1).double().mean()
     assert list(result.layers) == right.double().mean(dim=0).tolist()
-
-
-def test_relabelling_reads_well():
-    types = [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert str(Relabelling((2, 2), tuple(types))) == 'as predicted'
-    swapped = tuple((1 - b, a) for a, b in types)
-    assert str(Relabelling(
-        (2, 2),
-        swapped)) == ('layer 0 <- predicted layer 1, type 0 -> 1, type 1 -> 0; '
-                      'layer 1 <- predicted layer 0')
-    assert str(Relabelling(
-        (4, ),
-        swapped)) == ('0 -> (1, 0), 1 -> (0, 0), 2 -> (1, 1), 3 -> (0, 1)')
-    entangled = ((0, 1), (1, 0), (1, 1), (0, 0))
-    assert str(Relabelling(
-        (2, 2),
-        entangled)) == ('(0, 0) -> (0, 1), (0, 1) -> (1, 0), (1, 0) -> (1, 1), '
-                        '(1, 1) -> (0, 0)')
 
 
 def test_one_relabelling_holds_for_the_whole_data_set():
@@ -226,28 +146,8 @@ def test_joint_metric_weighs_batches_by_their_edges():
     assert metric.compute().combined.item() == pytest.approx(85 / 90)
 
 
-def as_two_processes(cls, *args, batches):
-    """The results of two processes that each saw some of the batches; the
-    second one's states are handed to the first as a gather would."""
-
-    def gather(state, group=None):
-        return next(gathered)
-
-    first = cls(*args,
-                dist_sync_fn=gather,
-                distributed_available_fn=lambda: True)
-    second = cls(*args)
-    first.update(*batches[0])
-    for batch in batches[1:]:
-        second.update(*batch)
-    gathered = iter(
-        [[getattr(first, name).clone(),
-          getattr(second, name).clone()] for name in first._defaults])
-    return first.compute()
-
-
 @pytest.mark.parametrize('cls', [EdgeAccuracy, JointEdgeAccuracy])
-def test_edge_accuracy_across_processes(cls):
+def test_edge_accuracy_across_processes(cls, as_two_processes):
     true = random_types(300, [2, 2], seed=0)
     predicted = noisy(true, [2, 2], share=0.5, seed=1).flip(-1)
     batches = [(predicted[part], true[part])
@@ -255,7 +155,7 @@ def test_edge_accuracy_across_processes(cls):
     single = cls([2, 2])
     for batch in batches:
         single.update(*batch)
-    assert as_two_processes(cls, [2, 2], batches=batches) == single.compute()
+    assert as_two_processes(partial(cls, [2, 2]), batches) == single.compute()
 
 
 def test_eight_joint_types_take_milliseconds_a_batch():
@@ -286,14 +186,11 @@ def test_pickled_metric_keeps_its_counts():
 
 
 def test_reprs_carry_every_parameter():
-    assert str(EdgeAccuracy([2, 2], [
-        4
-    ])) == ('EdgeAccuracy(num_edge_types=[2, 2], predicted_edge_types=[4], '
-            'fixed_null=False)')
-    assert str(JointEdgeAccuracy(
-        [2, 2])) == ('JointEdgeAccuracy(num_edge_types=[2, 2], '
-                     'predicted_edge_types=[2, 2])')
-    assert str(RolloutMSE((1, 5))) == 'RolloutMSE(horizons=(1, 5))'
+    strict, joint = EdgeAccuracy([2, 2], [4]), JointEdgeAccuracy([2, 2])
+    assert str(strict) == ('EdgeAccuracy(num_edge_types=[2, 2], '
+                           'predicted_edge_types=[4], fixed_null=False)')
+    assert str(joint) == ('JointEdgeAccuracy(num_edge_types=[2, 2], '
+                          'predicted_edge_types=[2, 2])')
 
 
 @pytest.mark.parametrize('args, message', [
@@ -338,86 +235,7 @@ def test_bad_edges_are_refused(cls, edge_type, edge_label, error, message):
     EdgeAccuracy([2, 2]),
     EdgeAccuracy([2, 2], [4]),
     JointEdgeAccuracy([2, 2]),
-    RolloutMSE(),
 ])
 def test_compute_before_update_is_refused(metric):
     with pytest.raises(ValueError, match='before compute'):
         metric.compute()
-
-
-def frames(num_particles, seed, num_frames=24):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(num_particles, num_frames, 4, generator=generator)
-
-
-def test_rollout_mse_weighs_every_value_the_same():
-    metric = RolloutMSE(horizons=(1, 10, 20))
-    errors = {h: [] for h in metric.horizons}
-    for seed, num_particles in enumerate([5, 40]):
-        target = frames(num_particles, seed)
-        predictions = {
-            h: target + h * frames(num_particles, seed + 10 * h)
-            for h in metric.horizons
-        }
-        metric.update(predictions, target)
-        for h in metric.horizons:
-            errors[h].append((predictions[h] - target).double().square())
-    result = metric.compute()
-    assert list(result) == [1, 10, 20]
-    for h in metric.horizons:
-        expected = torch.cat(errors[h]).mean().item()
-        assert result[h].item() == pytest.approx(expected, rel=1e-6)
-
-
-def test_rollout_mse_adds_small_errors_in_double_precision():
-    metric = RolloutMSE(horizons=(1, ))
-    target = torch.zeros(1000, 10, 4)
-    metric.update({1: target + 1e4}, target)
-    for _ in range(10):
-        metric.update({1: target + 1e-2}, target)
-    expected = (1e8 + 10 * torch.tensor(1e-2).double().item()**2) / 11
-    assert metric.compute()[1].item() == pytest.approx(expected, rel=1e-13)
-
-
-def test_rollout_mse_across_processes():
-    batches = []
-    for seed, num_particles in enumerate([5, 15, 30]):
-        target = frames(num_particles, seed)
-        batches.append(({2: frames(num_particles, seed + 50)}, target))
-    single = RolloutMSE((2, ))
-    for batch in batches:
-        single.update(*batch)
-    result = as_two_processes(RolloutMSE, (2, ), batches=batches)
-    assert result[2].item() == pytest.approx(single.compute()[2].item(),
-                                             rel=1e-12)
-
-
-@pytest.mark.parametrize('horizons', [(), (0, ), (1, 1), (1.5, )])
-def test_rollout_mse_rejects_bad_horizons(horizons):
-    with pytest.raises(ValueError, match='different whole numbers'):
-        RolloutMSE(horizons)
-
-
-def test_bad_rollouts_are_refused():
-    metric = RolloutMSE((1, 5))
-    good = frames(5, seed=0)
-    with pytest.raises(TypeError, match='map each horizon'):
-        metric.update(good, good)
-    with pytest.raises(ValueError, match=r'horizons \[1\], expected \[1, 5\]'):
-        metric.update({1: good}, good)
-    with pytest.raises(ValueError, match='horizon 5 has shape'):
-        metric.update({1: good, 5: good[:, :-1]}, good)
-    with pytest.raises(ValueError, match=r'target has shape \[5, 24\]'):
-        metric.update({1: good, 5: good}, good[..., 0])
-    with pytest.raises(ValueError, match='too few for a rollout of 5 steps'):
-        metric.update({1: good[:, :4], 5: good[:, :4]}, good[:, :4])
-    with pytest.raises(TypeError, match='floating-point'):
-        metric.update({1: good.long(), 5: good}, good)
-    for value in (math.nan, math.inf):
-        bad = good.clone()
-        bad[2, 3, 1] = value
-        with pytest.raises(ValueError, match='horizon 5 holds NaN'):
-            metric.update({1: good, 5: bad}, good)
-        with pytest.raises(ValueError, match='target holds NaN'):
-            metric.update({1: good, 5: good}, bad)
-    assert metric.num_values == 0

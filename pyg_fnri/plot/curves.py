@@ -1,0 +1,52 @@
+"""Losses and accuracies over training."""
+import pandas as pd
+from matplotlib.figure import Figure
+
+from .style import COLORS, make_panels
+
+
+def plot_curves(history: pd.DataFrame) -> Figure:
+    r"""Draw losses and edge accuracies over training.
+
+    Args:
+        history (pandas.DataFrame): A row per log entry. Columns with "loss"
+            in their name share one panel, those with "accuracy" another; the
+            horizontal axis is the first there is of :obj:`minutes`,
+            :obj:`step` and :obj:`epoch`. Empty cells are skipped, as entries
+            rarely fill every column.
+
+    Raises:
+        TypeError: If the history is no data frame.
+        ValueError: If there is nothing to draw.
+    """
+    if not isinstance(history, pd.DataFrame):
+        raise TypeError(f'history must be a pandas.DataFrame, got '
+                        f'{type(history).__name__}.')
+    axis = next(
+        (name for name in ('minutes', 'step', 'epoch') if name in history),
+        None)
+    columns = {
+        kind: [
+            name for name in history
+            if kind in str(name) and history[name].notna().any()
+        ]
+        for kind in ('loss', 'accuracy')
+    }
+    kinds = [kind for kind, names in columns.items() if names]
+    if axis is None or not kinds:
+        raise ValueError(
+            f'history has the columns {list(history)}: expected one of '
+            f'minutes, step and epoch, and one with "loss" or "accuracy" in '
+            f'its name that is not empty.')
+    figure, axes = make_panels(len(kinds), 4.2, height=3.)
+    for kind, ax in zip(kinds, axes):
+        for index, name in enumerate(columns[kind]):
+            curve = history[[axis, name]].dropna()
+            ax.plot(curve[axis], curve[name], label=name, lw=1.8,
+                    color=COLORS[index % len(COLORS)])
+        ax.set_xlabel(axis)
+        ax.set_ylabel('edge accuracy' if kind == 'accuracy' else kind)
+        ax.grid(color='#E6E6E6')
+        ax.spines[['top', 'right']].set_visible(False)
+        ax.legend(frameon=False, fontsize=9)
+    return figure

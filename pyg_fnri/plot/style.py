@@ -1,0 +1,80 @@
+"""What all pictures share: colours, panels, legends, labels."""
+import math
+from typing import Any, Optional
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+# Okabe and Ito's palette, told apart with any colour vision; its yellow and
+# sky blue are too pale for lines on white.
+COLORS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#555555')
+# Layers leave the reds to wrong edges.
+LAYER_COLORS = ('#0072B2', '#E69F00', '#009E73', '#8A5FBF', '#555555')
+WRONG = '#C1121F'
+INK = '#333333'
+PALE = '#B8B8B8'
+
+
+def make_panels(
+    num_panels: int,
+    width: float,
+    height: Optional[float] = None,
+    columns: Optional[int] = None,
+) -> tuple[Figure, list[Axes]]:
+    """A figure of panels, by default square and at most four in a row.
+
+    Args:
+        num_panels: How many.
+        width: Width of each, in inches.
+        height: Height of each, in inches; as the width by default.
+        columns: Panels in a row.
+
+    Returns:
+        The figure and its panels, row by row.
+    """
+    columns = columns or min(4, num_panels)
+    rows = math.ceil(num_panels / columns)
+    size = (width * columns, (height or width) * rows + 0.4)
+    figure = Figure(figsize=size, dpi=150, layout='constrained')
+    axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+    for unused in axes[num_panels:]:
+        unused.remove()
+    return figure, axes[:num_panels]
+
+
+def add_legend(figure: Figure, handles: list[Line2D]) -> None:
+    """One legend for all panels, below them."""
+    figure.legend(handles=handles, loc='outside lower center',
+                  ncols=len(handles) if figure.get_figwidth() > 4 else 1,
+                  frameon=False, fontsize=9)
+
+
+def fit_limits(ax: Axes, points: np.ndarray, margin: float = 0.04) -> None:
+    """Square limits, equal on both axes, close around points
+    :obj:`[..., 2]`."""
+    points = points.reshape(-1, 2)
+    low, high = points.min(axis=0), points.max(axis=0)
+    half = (0.5 + margin) * max((high - low).max(), 1e-6)
+    center = (low + high) / 2
+    ax.set_xlim(center[0] - half, center[0] + half)
+    ax.set_ylim(center[1] - half, center[1] + half)
+    ax.set_aspect('equal')
+    ax.spines[:].set_color(PALE)
+    ax.tick_params(color=PALE, labelcolor=INK, labelsize=8)
+    ax.locator_params(nbins=5)
+
+
+def write_in_circle(
+    ax: Axes,
+    point: np.ndarray,
+    text: str,
+    color: Any,
+    fontsize: float,
+    lw: float = 0.,
+) -> None:
+    """Text in a white circle with a line of width :obj:`lw` around it."""
+    box = {'boxstyle': 'circle,pad=0.25', 'fc': 'white', 'ec': color, 'lw': lw}
+    note = ax.annotate(text, tuple(point), color=color, ha='center', bbox=box)
+    note.set(va='center', fontsize=fontsize, zorder=3 if lw == 0 else 4)

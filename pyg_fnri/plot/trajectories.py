@@ -1,0 +1,177 @@
+"""Predicted over true trajectories."""
+from collections.abc import Sequence
+from typing import Optional, Union
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from torch import Tensor
+
+from .arrays import check_count, finite_array
+from .style import (
+    COLORS,
+    INK,
+    PALE,
+    add_legend,
+    fit_limits,
+    make_panels,
+    write_in_circle,
+)
+
+Systems = Union[Tensor, np.ndarray, Sequence[Union[Tensor, np.ndarray]]]
+
+
+def plot_trajectories(
+    predicted: Systems,
+    true: Systems,
+    *,
+    observed: Optional[Systems] = None,
+    titles: Optional[Sequence[str]] = None,
+    half_width: Optional[float] = None,
+    unit: str = 'm',
+) -> Figure:
+    r"""Draw predicted (solid) over true (dashed) trajectories, a colour per
+    particle that gets darker with time (figure "Trajectories" of the paper).
+
+    Args:
+        predicted (torch.Tensor or list of torch.Tensor): Predicted
+            trajectories :obj:`[N, T, F]` of one or several systems. The first
+            two features are the position.
+        true (torch.Tensor or list of torch.Tensor): The true trajectories,
+            of the same shapes.
+        observed (torch.Tensor or list of torch.Tensor, optional): What was
+            seen before, :obj:`[N, T', F]`, drawn as thin grey lines.
+        titles (Sequence[str], optional): A title per system.
+        half_width (float, optional): Half the side of the box; its walls are
+            drawn where they are in view.
+        unit (str): Unit of the positions. (default: :obj:`'m'`)
+
+    Raises:
+        ValueError: If shapes do not fit together or a value is not finite.
+    """
+    paths = _check_systems('predicted', predicted)
+    truths = _check_systems('true', true)
+    pasts = [] if observed is None else _check_systems('observed', observed)
+    _check_same_systems(paths, truths, pasts)
+    if titles is not None:
+        check_count('titles', len(titles), len(paths), 'systems')
+    if half_width is not None and not half_width > 0:
+        raise ValueError(f'half_width must be positive, got {half_width}.')
+
+    figure, axes = make_panels(len(paths), 3.2 if len(paths) > 1 else 4.2)
+    for index, ax in enumerate(axes):
+        shown = [paths[index], truths[index]] + pasts[index:index + 1]
+        fit_limits(ax, np.concatenate(shown, axis=1))
+        if half_width is not None:
+            corner, side = (-half_width, -half_width), 2 * half_width
+            ax.add_patch(Rectangle(corner, side, side, fill=False, ec=INK))
+        if pasts:
+            lines = LineCollection(list(pasts[index]), colors=PALE, lw=0.9)
+            ax.add_collection(lines, autolim=False)
+        pairs = zip(paths[index], truths[index])
+        for particle, (path, truth) in enumerate(pairs):
+            _draw_path(ax, path, truth, particle)
+        if titles is not None:
+            ax.set_title(titles[index], fontsize=10, color=INK)
+        ax.set_xlabel(f'x ({unit})', fontsize=9, color=INK)
+        ax.set_ylabel(f'y ({unit})', fontsize=9, color=INK)
+    handles = [
+        Line2D([], [], color=INK, lw=3.2, alpha=0.5, label='predicted'),
+        Line2D([], [], color=INK, lw=1.2, ls=(0, (3, 2)), label='true'),
+        Line2D([], [], color=INK, lw=0, marker='o', ms=6, mfc='white',
+               label='start'),
+    ]
+    if pasts:
+        handles.append(Line2D([], [], color=PALE, lw=0.9, label='observed'))
+    add_legend(figure, handles)
+    return figure
+
+
+def _check_systems(name: str, systems: Systems) -> list[np.ndarray]:
+    """The positions of each system, [N, T, 2]."""
+    if isinstance(systems, (Tensor, np.ndarray)):
+        systems = [systems]
+    if not len(systems):
+        raise ValueError(f'{name} holds no systems: expected at least one.')
+    paths = []
+    for index, system in enumerate(systems):
+        path = finite_array(f'{name}[{index}]', system, (None, None, None),
+                            '[num_particles, num_frames, num_features]')
+        if path.shape[0] < 1 or path.shape[1] < 2 or path.shape[2] < 2:
+            raise ValueError(
+                f'{name}[{index}] has shape {list(path.shape)}: expected at '
+                f'least 1 particle, 2 frames and 2 features (the position).')
+        paths.append(path[..., :2].astype(float))
+    return paths
+
+
+def _check_same_systems(
+    paths: list[np.ndarray],
+    truths: list[np.ndarray],
+    pasts: list[np.ndarray],
+) -> None:
+    check_count('true', len(truths), len(paths), 'systems')
+    if pasts:
+        check_count('observed', len(pasts), len(paths), 'systems')
+    for index, (path, truth) in enumerate(zip(paths, truths)):
+        if path.shape != truth.shape:
+            raise ValueError(
+                f'System {index} has {list(path.shape[:2])} predicted and '
+                f'{list(truth.shape[:2])} true particles and frames: expected '
+                f'as many in both.')
+        if pasts and len(pasts[index]) != len(path):
+            raise ValueError(
+                f'System {index} has {len(path)} predicted and '
+                f'{len(pasts[index])} observed particles: expected as many in '
+                f'both.')
+
+
+def _draw_path(
+    ax: Axes,
+    predicted: np.ndarray,
+    true: np.ndarray,
+    particle: int,
+) -> None:
+    """One particle's trajectories, [T, 2] each."""
+    color = np.array(to_rgb(COLORS[particle % len(COLORS)]))
+    pieces = np.stack([predicted[:-1], predicted[1:]], axis=1)
+    time = (np.arange(len(pieces)) + 0.5) / len(pieces)
+    shades = _shade(time, 0.3 * color + 0.7, color)
+    lines = LineCollection(list(pieces), colors=shades, lw=3.2)
+    lines.set_capstyle('round')
+    ax.add_collection(lines, autolim=False)
+    span = ax.get_xlim()[1] - ax.get_xlim()[0]
+    dashes, time = _cut_dashes(true, period=span / 40)
+    # Darker and thinner than the prediction, so both show where they agree.
+    shades = _shade(time, 0.8 * color, 0.3 * color)
+    lines = LineCollection(dashes, colors=shades, lw=1.2, zorder=2.5)
+    ax.add_collection(lines, autolim=False)
+    write_in_circle(ax, predicted[0], str(particle), tuple(0.8 * color), 6,
+                    lw=1.)
+
+
+def _shade(time: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Colours from the first at time 0 to the last at time 1: [T, 3]."""
+    return first + time[:, None] * (last - first)
+
+
+def _cut_dashes(path: np.ndarray,
+                period: float) -> tuple[list[np.ndarray], np.ndarray]:
+    """Dashes of equal length along a path and the time (0 to 1) of each.
+    Matplotlib's own dashes start anew in every coloured piece."""
+    step = np.linalg.norm(np.diff(path, axis=0), axis=1)
+    arc = np.concatenate([[0.], step.cumsum()])
+    frame = np.arange(len(path))
+    dashes, times = [], []
+    period = max(period, arc[-1] / 500)  # a wild path is not worth more
+    for start in np.arange(0., max(arc[-1], 1e-12), period):
+        end = min(start + 0.6 * period, arc[-1])
+        inside = (arc > start) & (arc < end)
+        at = np.concatenate([[start], arc[inside], [end]])
+        dashes.append(np.stack([np.interp(at, arc, x) for x in path.T], axis=1))
+        times.append(np.interp(start, arc, frame) / frame[-1])
+    return dashes, np.array(times)

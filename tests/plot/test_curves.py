@@ -1,0 +1,44 @@
+import math
+
+import pandas as pd
+import pytest
+
+from pyg_fnri.plot import plot_curves
+
+
+def test_curves_skip_empty_cells(assert_saves):
+    history = pd.DataFrame({
+        'step': [100, 200, 300],
+        'minutes': [1., 2., 3.],
+        'train_loss': [3., 2., 1.],
+        'val_loss': [2.5, math.nan, 1.5],
+        'val_accuracy': [math.nan, 0.5, 0.9],
+        'accuracy_unknown': [math.nan] * 3,
+    })
+    figure = plot_curves(history)
+    loss, accuracy = figure.axes
+    assert [x.get_label() for x in loss.lines] == ['train_loss', 'val_loss']
+    assert loss.lines[1].get_xydata().tolist() == [[1, 2.5], [3, 1.5]]
+    assert accuracy.lines[0].get_xydata().tolist() == [[2, 0.5], [3, 0.9]]
+    assert len(accuracy.lines) == 1
+    assert loss.get_xlabel() == 'minutes'
+    assert accuracy.get_ylabel() == 'edge accuracy'
+    assert_saves(figure)
+
+
+def test_curves_without_truth_have_no_accuracy_panel():
+    figure = plot_curves(pd.DataFrame({'epoch': [0, 1], 'loss': [1., 0.5]}))
+    ax, = figure.axes
+    assert ax.get_xlabel() == 'epoch' and ax.get_ylabel() == 'loss'
+
+
+@pytest.mark.parametrize('columns', [
+    dict(loss=[1., 2.]),
+    dict(step=[1, 2], speed=[1., 2.]),
+    dict(step=[1, 2], loss=[math.nan, math.nan]),
+])
+def test_curves_with_nothing_to_draw_are_refused(columns):
+    with pytest.raises(ValueError, match='history has the columns'):
+        plot_curves(pd.DataFrame(columns))
+    with pytest.raises(TypeError, match='pandas.DataFrame'):
+        plot_curves(columns)

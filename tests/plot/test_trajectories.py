@@ -1,0 +1,106 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.collections import LineCollection
+from matplotlib.patches import Rectangle
+
+from pyg_fnri.plot import plot_trajectories
+
+
+def trajectories(num_particles=3, num_frames=12, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    steps = torch.randn(num_particles, num_frames, 4, generator=generator)
+    return steps.cumsum(dim=1)
+
+
+def lines(ax):
+    return [x for x in ax.collections if isinstance(x, LineCollection)]
+
+
+def test_trajectories_of_several_systems(assert_saves, legend_texts):
+    systems = [trajectories(n, seed=n) for n in (2, 3, 5, 4, 3)]
+    figure = plot_trajectories(systems, [x + 0.1 for x in systems],
+                               observed=[x[:, :7] for x in systems],
+                               titles=list('abcde'))
+    assert len(figure.axes) == 5
+    for ax, system, title in zip(figure.axes, systems, 'abcde'):
+        assert ax.get_title() == title
+        assert len(lines(ax)) == 1 + 2 * len(system)
+        assert ax.get_xlabel() == 'x (m)' and ax.get_ylabel() == 'y (m)'
+    assert legend_texts(figure) == ['predicted', 'true', 'start', 'observed']
+    assert_saves(figure)
+
+
+def test_predicted_lines_pass_through_every_frame_and_get_darker():
+    x = trajectories(1)
+    predicted, _ = lines(plot_trajectories(x, x + 1).axes[0])
+    segments = np.array(predicted.get_segments())
+    assert np.allclose(segments[:, 0], x[0, :-1, :2])
+    assert np.allclose(segments[:, 1], x[0, 1:, :2])
+    brightness = predicted.get_colors()[:, :3].sum(axis=1)
+    assert (np.diff(brightness) < 0).all()
+
+
+def test_true_dashes_lie_on_the_true_path_from_start_to_end():
+    frames = torch.tensor([[0., 0.], [3., 0.], [3., 4.]])
+    true = torch.cat([frames, frames], dim=-1).unsqueeze(0)
+    _, dashed = lines(plot_trajectories(true + 1, true).axes[0])
+    segments = dashed.get_segments()
+    for points in segments:
+        x, y = points.T
+        assert np.all((np.abs(y) < 1e-9) | (np.abs(x - 3) < 1e-9))
+    drawn = sum(
+        np.linalg.norm(np.diff(points, axis=0), axis=1).sum()
+        for points in segments)
+    assert 0.5 * 7 < drawn < 0.75 * 7  # gaps between the dashes
+    assert np.allclose(segments[0][0], [0, 0])
+    assert np.linalg.norm(segments[-1][-1] - [3, 4]) < 0.2
+    assert (np.diff(dashed.get_colors()[:, :3].sum(axis=1)) <= 0).all()
+
+
+def test_limits_are_square_and_close_around_the_data():
+    x = trajectories(4)
+    ax = plot_trajectories(x, x).axes[0]
+    low, high = x[..., :2].amin((0, 1)), x[..., :2].amax((0, 1))
+    span = (high - low).max().item()
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    assert right - left == pytest.approx(top - bottom)
+    assert span < right - left < 1.15 * span
+    assert left < low[0] and right > high[0]
+    assert bottom < low[1] and top > high[1]
+    assert ax.get_aspect() == 1
+
+
+def test_walls_are_drawn_at_half_width():
+    x = trajectories()
+    ax = plot_trajectories(x, x, half_width=2.5, unit='um').axes[0]
+    wall, = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
+    assert wall.get_bbox().extents.tolist() == [-2.5, -2.5, 2.5, 2.5]
+    assert ax.get_xlabel() == 'x (um)'
+
+
+def test_particles_at_rest_can_be_drawn(assert_saves):
+    x = torch.ones(1, 5, 4)
+    assert_saves(plot_trajectories(x, x))
+
+
+@pytest.mark.parametrize('name, value, message', [
+    ('predicted', [], 'predicted holds no systems'),
+    ('predicted', torch.zeros(3, 12), r'shape \[3, 12\], expected'),
+    ('predicted', torch.zeros(3, 12, 1), '2 features'),
+    ('predicted', torch.zeros(3, 1, 4), '2 frames'),
+    ('true', torch.zeros(3, 11, 4), r'\[3, 12\] predicted and \[3, 11\]'),
+    ('true', [trajectories()] * 2, 'true is for 2 systems, expected 1'),
+    ('observed', trajectories(4), '3 predicted and 4 observed'),
+    ('observed', [trajectories()] * 2, 'observed is for 2 systems'),
+    ('titles', ['a', 'b'], 'titles is for 2 systems'),
+    ('half_width', -1., 'half_width must be positive'),
+    ('predicted', trajectories() * math.nan, r'predicted\[0\] holds NaN'),
+    ('true', trajectories() * math.inf, r'true\[0\] holds NaN or inf'),
+])
+def test_bad_trajectories_are_refused(name, value, message):
+    arguments = {'predicted': trajectories(), 'true': trajectories()}
+    with pytest.raises(ValueError, match=message):
+        plot_trajectories(**{**arguments, name: value})
