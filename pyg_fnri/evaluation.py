@@ -20,7 +20,13 @@ def static_rollout(y: Tensor, pred_steps: int) -> Tensor:
 
     Returns:
         Predictions of frames 1, ..., T - 1, :obj:`[num_nodes, T - 1, F]`.
+
+    Raises:
+        ValueError: If :obj:`pred_steps` is less than 1.
     """
+    if pred_steps < 1:
+        raise ValueError(f"Expected at least 1 step between two looks at the "
+                         f"true state, but got pred_steps={pred_steps}.")
     num_steps = y.size(1) - 1
     start = torch.arange(num_steps, device=y.device)
     return y[:, start - start % pred_steps]
@@ -57,7 +63,8 @@ def evaluate(
         :obj:`relabelling`, the :class:`~pyg_fnri.metrics.Relabelling` found.
 
     Raises:
-        ValueError: If there are no batches, or none of the horizons fits.
+        ValueError: If there are no batches, one has no :obj:`y`, or none of
+            the horizons fits.
     """
     model.eval()
     predicted_types = model.latent.num_edge_types
@@ -67,12 +74,21 @@ def evaluate(
     theirs: Optional[RolloutMSE] = None
     num_systems = 0
     for batch in batches:
+        if batch.get('y') is None:
+            raise ValueError("These systems have no continuation y to compare "
+                             "rollouts with; split their trajectories with "
+                             "`pyg_fnri.transforms.SplitTrajectory`.")
         edge_type = model.predict(batch)
         if 'edge_label' in batch:
             strict.update(edge_type, batch.edge_label)
             joint.update(edge_type, batch.edge_label)
         if ours is None or theirs is None:
             fitting = [h for h in horizons if h < batch.y.size(1)]
+            if not fitting:
+                raise ValueError(f"None of the horizons {list(horizons)} fits "
+                                 f"into continuations y of {batch.y.size(1)} "
+                                 f"frames; ask for a horizon shorter than "
+                                 f"that.")
             ours, theirs = RolloutMSE(fitting), RolloutMSE(fitting)
         edge_attr = model.latent.encode_types(edge_type)
         y = units(batch.y)
@@ -83,7 +99,7 @@ def evaluate(
             }, y[:, 1:])
         theirs.update({h: static_rollout(y, h)
                        for h in theirs.horizons}, y[:, 1:])
-        num_systems += batch.num_graphs
+        num_systems += getattr(batch, 'num_graphs', 1)  # A single Data.
     if ours is None or theirs is None:
         raise ValueError("There are no systems to evaluate on; the data set "
                          "is empty.")

@@ -38,6 +38,9 @@ class Recipe(ABC):
         max_epochs: Passes over the training split, -1 for no limit.
         max_steps: Steps of the optimiser, -1 for no limit.
         tau: Temperature of the samples.
+
+    Raises:
+        ValueError: If a value is out of range.
     """
     hidden_channels: int = 256
     batch_size: int = 128
@@ -45,6 +48,18 @@ class Recipe(ABC):
     max_epochs: int = -1
     max_steps: int = -1
     tau: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ('hidden_channels', 'batch_size', 'learning_rate', 'tau'):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name} must be a number above 0, but is "
+                                 f"{value}.")
+        for name in ('max_epochs', 'max_steps'):
+            value = getattr(self, name)
+            if value < 1 and value != -1:
+                raise ValueError(f"{name} must be at least 1, or -1 for no "
+                                 f"limit, but is {value}.")
 
     @abstractmethod
     def build(
@@ -151,6 +166,13 @@ class QuickRecipe(Recipe):
     warmup_steps: int = 100
     final_rate: float = 0.02
     undirected: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_steps < 1:
+            raise ValueError(f"max_steps must be at least 1, since the "
+                             f"learning rate's decay ends there, but is "
+                             f"{self.max_steps}.")
 
     def build(
         self,

@@ -1,8 +1,12 @@
 """Transforms that turn a stored system into what a model is trained on."""
 from typing import Any, Optional
 
-from torch_geometric.data import Data
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
+
+from pyg_fnri.candidates import nearest_neighbours, within_radius
 
 
 class SplitTrajectory(BaseTransform):
@@ -70,3 +74,112 @@ class SplitTrajectory(BaseTransform):
     def __repr__(self) -> str:
         return (f'{self.__class__.__name__}({self.num_observed}, '
                 f'num_predicted={self.num_predicted})')
+
+
+class NearestNeighbours(BaseTransform):
+    r"""Keeps the candidate edges from the particles that come closest to each
+    receiver, :func:`~pyg_fnri.candidates.nearest_neighbours`.
+
+    True edge types and all else that belongs to an edge are kept with it. To
+    do this once and not on each access, pass it as a data set's
+    `pre_transform`.
+
+    Args:
+        num_neighbours (int): The number of senders of each receiver.
+        num_observed (int, optional): Frames to look at, from the first on;
+            those that a model is to predict are none of them.
+            (default: all frames in `x`)
+        num_dims (int, optional): The number of features that are positions.
+            (default: the first half of them)
+        force_undirected (bool): Whether to keep the reverse of each edge too.
+            (default: `False`)
+    """
+    def __init__(
+        self,
+        num_neighbours: int,
+        num_observed: Optional[int] = None,
+        num_dims: Optional[int] = None,
+        force_undirected: bool = False,
+    ) -> None:
+        if num_neighbours < 1:
+            raise ValueError(f'num_neighbours must be at least 1, not '
+                             f'{num_neighbours}.')
+        self.num_neighbours = num_neighbours
+        self.num_observed = num_observed
+        self.num_dims = num_dims
+        self.force_undirected = force_undirected
+
+    def forward(self, data: Any) -> Data:
+        _check_one_system(self, data)
+        return _keep_edges(
+            data,
+            nearest_neighbours(data.x, self.num_neighbours, self.num_observed,
+                               self.num_dims, self.force_undirected))
+
+    def __repr__(self) -> str:
+        return (f'{self.__class__.__name__}({self.num_neighbours}, '
+                f'num_observed={self.num_observed}, '
+                f'num_dims={self.num_dims}, '
+                f'force_undirected={self.force_undirected})')
+
+
+class WithinRadius(BaseTransform):
+    r"""Keeps the candidate edges between particles that come within a radius
+    of each other, :func:`~pyg_fnri.candidates.within_radius`.
+
+    True edge types and all else that belongs to an edge are kept with it. To
+    do this once and not on each access, pass it as a data set's
+    `pre_transform`.
+
+    Args:
+        radius (float): The radius, in the unit of the positions.
+        num_observed (int, optional): Frames to look at, from the first on;
+            those that a model is to predict are none of them.
+            (default: all frames in `x`)
+        num_dims (int, optional): The number of features that are positions.
+            (default: the first half of them)
+    """
+    def __init__(
+        self,
+        radius: float,
+        num_observed: Optional[int] = None,
+        num_dims: Optional[int] = None,
+    ) -> None:
+        if not radius > 0:
+            raise ValueError(f'radius must be above 0, not {radius}.')
+        self.radius = radius
+        self.num_observed = num_observed
+        self.num_dims = num_dims
+
+    def forward(self, data: Any) -> Data:
+        _check_one_system(self, data)
+        return _keep_edges(
+            data,
+            within_radius(data.x, self.radius, self.num_observed,
+                          self.num_dims))
+
+    def __repr__(self) -> str:
+        return (f'{self.__class__.__name__}({self.radius}, '
+                f'num_observed={self.num_observed}, '
+                f'num_dims={self.num_dims})')
+
+
+def _check_one_system(transform: BaseTransform, data: Any) -> None:
+    if isinstance(data, Batch):
+        raise ValueError(f'{transform} measures distances within one system, '
+                         f'but was given a batch of them; apply it to each '
+                         f'system, as a transform of its data set.')
+    if data.get('x') is None:
+        raise ValueError(f'{transform} needs trajectories x, but the system '
+                         f'has none.')
+
+
+def _keep_edges(data: Data, edge_index: Tensor) -> Data:
+    """The system with those of its edges that are also in `edge_index`."""
+    if data.get('edge_index') is None:
+        data.edge_index = edge_index
+        return data
+    num_nodes = data.x.size(0)
+    number, other = (edge[1] * num_nodes + edge[0]
+                     for edge in (data.edge_index, edge_index))
+    return data.edge_subgraph(torch.isin(number, other))

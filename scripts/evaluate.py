@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 from typing import Any, Optional
 
 import torch
@@ -36,6 +37,7 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         fromfile_prefix_chars='@')
+    parser.convert_arg_line_to_args = str.split  # type: ignore[assignment]
     parser.add_argument('--checkpoint', required=True, metavar='FILE',
                         help='written by scripts/train.py')
     parser.add_argument('--root', default='datasets', metavar='DIR',
@@ -45,10 +47,9 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='which systems [%(default)s]')
     parser.add_argument('--num-systems', type=int, metavar='S',
                         help='only the first S systems [all]')
-    parser.add_argument(
-        '--num-drawn', type=int, default=4, metavar='S',
-        help='systems in the picture of trajectories '
-        '[%(default)s]')
+    parser.add_argument('--num-drawn', type=int, default=4, metavar='S',
+                        choices=range(1, 13),
+                        help='systems to draw, 1 to 12 [%(default)s]')
     parser.add_argument('--out', metavar='DIR',
                         help="where results go [the checkpoint's directory]")
     return parser.parse_args(argv)
@@ -59,24 +60,39 @@ def main(argv: Optional[list[str]] = None) -> None:
     out = args.out or os.path.dirname(args.checkpoint) or '.'
     try:
         module = load_checkpoint(args.checkpoint)
+        check_out(out)
         dataset = open_dataset(module, args)
-        os.makedirs(out, exist_ok=True)
-    except (OSError, ValueError, RuntimeError) as error:
+        batches = track(SystemLoader(dataset, batch_size=500), 'evaluating',
+                        transient=True)
+        report = evaluate(module.model, batches, module.units,
+                          dataset.num_edge_types, published.HORIZONS)
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(str(error))
-    batches = SystemLoader(dataset, batch_size=500)
-    report = evaluate(module.model, track(batches, 'evaluating',
-                                          transient=True), module.units,
-                      dataset.num_edge_types, published.HORIZONS)
     print_report(module, dataset.name, report)
     save_report(module, args, report, out)
     draw(module, dataset, report, args.num_drawn, out)
     print(f'\nwritten: {out}/metrics.json, trajectories.png, graph.png')
 
 
+def check_out(out: str) -> None:
+    """Makes sure, before the work, that results can be written."""
+    try:
+        os.makedirs(out, exist_ok=True)
+        tempfile.TemporaryFile(dir=out).close()
+    except OSError as error:
+        sys.exit(f"Cannot write to '{out}' ({error.strerror}); name another "
+                 f"directory with --out.")
+
+
 def open_dataset(module: RelationalInference,
                  args: argparse.Namespace) -> ParticleSystems:
     """The data set that the model was trained on, another split of it."""
     data = dict(module.config.data)
+    if 'num_systems' not in data:
+        raise ValueError(f"'{args.checkpoint}' does not tell which data set it "
+                         f"was trained on; expected a file written by "
+                         f"scripts/train.py. Evaluate others with "
+                         f"pyg_fnri.evaluation.evaluate.")
     data['num_systems'] = tuple(data['num_systems'])
     dataset = ParticleSystems(
         args.root, split=args.split,

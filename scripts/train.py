@@ -10,8 +10,8 @@ The paper's setting, days on two cores:
 
 Writes into --out: best.ckpt (lowest validation loss), last.ckpt, metrics.csv
 and curves.png; logs to TensorBoard too where that is installed. A directory
-that holds a run is never overwritten; --resume goes on with it. Look at the
-result with scripts/evaluate.py.
+that holds a run is left alone unless --overwrite or --resume is given. Look at
+the result with scripts/evaluate.py.
 """
 import argparse
 import importlib.util
@@ -19,8 +19,10 @@ import logging
 import os
 import shutil
 import sys
+import tempfile
 import time
 import warnings
+from dataclasses import asdict
 from typing import Any, Optional
 
 import pandas as pd
@@ -28,11 +30,13 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_curves
-from pyg_fnri.training import MODELS, RECIPES, Config
+from pyg_fnri.recipes import Recipe
+from pyg_fnri.training import MODELS, RECIPES, Config, load_checkpoint
 from pyg_fnri.transforms import SplitTrajectory
 
 
@@ -80,9 +84,10 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                            help=f"{text} [the recipe's]")
     model.add_argument('--seed', type=int, default=0,
                        help='seed of weights, batches, samples [%(default)s]')
-    model.add_argument('--num-val', type=int, default=2_000,
+    model.add_argument('--num-val', type=positive, default=2_000,
                        help='validation systems looked at [%(default)s]')
-    model.add_argument('--val-every', type=int, default=1_000, metavar='STEPS',
+    model.add_argument('--val-every', type=positive, default=1_000,
+                       metavar='STEPS',
                        help='steps between validations [%(default)s]')
 
     run = parser.add_argument_group('run')
@@ -99,38 +104,35 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least "
+                                         f"1, not '{text}'")
+    return int(text)
+
+
 def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     quiet_lightning()
-    last = prepare_out(args)
-    split = SplitTrajectory(args.num_observed)
-    train, val = (ParticleSystems(args.root, name=args.name, split=name,
-                                  num_particles=args.num_particles,
-                                  num_systems=tuple(args.num_systems),
-                                  seed=args.data_seed, transform=split)
-                  for name in ('train', 'val'))
-    module = make_config(args, train).build()
+    check_out(args)
+    try:
+        train, val = open_splits(args)
+        module = make_config(args, train).build()
+        last = None
+        if args.resume:
+            last = checkpoint_to_resume(args.out, module.config)
+        trainer = make_trainer(args, module.recipe, len(train), last)
+        if not args.resume:
+            start_run(args.out)
+    except (MisconfigurationException, OSError, RuntimeError, TypeError,
+            ValueError) as error:
+        sys.exit(str(error))
     module.fit_units(train._data.x)
     recipe = module.recipe
     print(f'{module.model}\n{recipe}\n{len(train)} training systems, results '
           f'in {args.out}')
 
-    trainer = pl.Trainer(
-        accelerator=args.accelerator,
-        max_epochs=recipe.max_epochs,
-        max_steps=recipe.max_steps,
-        val_check_interval=args.val_every,
-        check_val_every_n_epoch=None,
-        callbacks=[
-            ModelCheckpoint(args.out, 'best', monitor='val_loss',
-                            save_last=True, enable_version_counter=False),
-            RichProgressBar(refresh_rate=20),
-        ],
-        logger=make_loggers(args.out),
-        log_every_n_steps=50,
-        num_sanity_val_steps=0,
-        enable_model_summary=False,
-    )
     start = time.monotonic()
     trainer.fit(
         module,
@@ -146,29 +148,48 @@ def main(argv: Optional[list[str]] = None) -> None:
           f'checkpoint: {args.out}/best.ckpt')
 
 
-def prepare_out(args: argparse.Namespace) -> Optional[str]:
-    """Makes sure that --out can be written and loses nothing; the checkpoint
-    to go on from, if any."""
-    last = os.path.join(args.out, 'last.ckpt')
+def check_out(args: argparse.Namespace) -> None:
+    """Makes sure that results can go to --out, and that none get lost."""
+    files = os.listdir(args.out) if os.path.isdir(args.out) else []
     if args.resume:
-        if not os.path.exists(last):
-            sys.exit(f"There is no run to resume in '{args.out}': {last} does "
-                     f"not exist. Leave out --resume to start one.")
-        return last
-    if os.path.isdir(args.out) and os.listdir(args.out):
-        if not args.overwrite:
-            sys.exit(f"'{args.out}' holds a run already; go on with it by "
-                     f"--resume, replace it by --overwrite, or name another "
-                     f"directory with --out.")
-        shutil.rmtree(args.out)
+        if 'last.ckpt' not in files:
+            sys.exit(f"There is no run to resume in '{args.out}': it holds no "
+                     f"last.ckpt. Leave out --resume to start one.")
+        return
+    if files and not args.overwrite:
+        sys.exit(f"'{args.out}' holds a run already; go on with it by "
+                 f"--resume, replace it by --overwrite, or name another "
+                 f"directory with --out.")
+    if files and 'command.txt' not in files:
+        sys.exit(f"'{args.out}' holds files, but no run that --overwrite could "
+                 f"replace (it has no command.txt); name another directory "
+                 f"with --out.")
     try:
         os.makedirs(args.out, exist_ok=True)
-        with open(os.path.join(args.out, 'command.txt'), 'w') as file:
-            file.write(' '.join(sys.argv) + '\n')
+        tempfile.TemporaryFile(dir=args.out).close()
     except OSError as error:
         sys.exit(f"Cannot write to '{args.out}' ({error.strerror}); name "
                  f"another directory with --out.")
-    return None
+
+
+def start_run(out: str) -> None:
+    """Empties --out, and notes the command."""
+    shutil.rmtree(out)
+    os.makedirs(out)
+    with open(os.path.join(out, 'command.txt'), 'w') as file:
+        file.write(' '.join(sys.argv) + '\n')
+
+
+def open_splits(args: argparse.Namespace) -> list[ParticleSystems]:
+    """The training and the validation split, made if need be."""
+    split = SplitTrajectory(args.num_observed)
+    return [
+        ParticleSystems(args.root, name=args.name, split=name,
+                        num_particles=args.num_particles,
+                        num_systems=tuple(args.num_systems),
+                        seed=args.data_seed, transform=split)
+        for name in ('train', 'val')
+    ]
 
 
 def make_config(args: argparse.Namespace, dataset: ParticleSystems) -> Config:
@@ -197,18 +218,84 @@ def make_config(args: argparse.Namespace, dataset: ParticleSystems) -> Config:
     )
 
 
+def checkpoint_to_resume(out: str, config: Config) -> str:
+    """The last checkpoint, if it was trained with the same settings.
+
+    Raises:
+        ValueError: If it was not, or is none.
+    """
+    last = os.path.join(out, 'last.ckpt')
+    old, new = (asdict(c) for c in (load_checkpoint(last).config, config))
+    for settings in (old, new):  # A run may be resumed to make it longer.
+        for limit in ('max_epochs', 'max_steps'):
+            settings['options'].pop(limit, None)
+    for key in new:
+        if old[key] != new[key]:
+            raise ValueError(
+                f"The run in '{out}' has {key} = {old[key]}, but this command "
+                f"has {new[key]}; resume it with the settings in "
+                f"{out}/command.txt, or start another with --out.")
+    return last
+
+
+def make_trainer(args: argparse.Namespace, recipe: Recipe, num_systems: int,
+                 last: Optional[str]) -> pl.Trainer:
+    """Lightning's trainer for a new run, or one that goes on.
+
+    Raises:
+        ValueError: If there are fewer systems than a batch takes.
+    """
+    num_steps = num_systems // recipe.batch_size
+    if num_steps == 0:
+        raise ValueError(f"A batch takes {recipe.batch_size} systems, but the "
+                         f"training split has {num_systems}; ask for smaller "
+                         f"batches with --batch-size.")
+    limits = (recipe.max_epochs * num_steps, recipe.max_steps)
+    # A run shorter than the interval is still looked at when it ends.
+    val_every = min([args.val_every, *(n for n in limits if n > 0)])
+    return pl.Trainer(
+        accelerator=args.accelerator,
+        max_epochs=recipe.max_epochs,
+        max_steps=recipe.max_steps,
+        val_check_interval=val_every,
+        check_val_every_n_epoch=None,
+        callbacks=[
+            ModelCheckpoint(args.out, 'best', monitor='val_loss',
+                            enable_version_counter=False),
+            # Of its own, as `save_last` saves only when the best one is.
+            ModelCheckpoint(args.out, 'last', enable_version_counter=False),
+            RichProgressBar(refresh_rate=20),
+        ],
+        logger=make_loggers(args.out, last),
+        log_every_n_steps=min(50, val_every),
+        num_sanity_val_steps=0,
+        enable_model_summary=False,
+    )
+
+
 def quiet_lightning() -> None:
     """Keeps advertisements and warnings about what is meant out of sight."""
     logging.getLogger('pytorch_lightning.utilities.rank_zero').setLevel(
         logging.WARNING)
     for message in ('.*exists and is not empty.*', '.*LeafSpec.*',
-                    '.*does not have many workers.*'):
+                    '.*does not have many workers.*',
+                    '.*your dataloader is not resumable.*'):
         warnings.filterwarnings('ignore', message)
 
 
-def make_loggers(out: str) -> list[Any]:
-    """CSV always, TensorBoard where it is installed."""
-    loggers: list[Any] = [CSVLogger(out, name='', version='')]
+def make_loggers(out: str, last: Optional[str]) -> list[Any]:
+    """CSV always, TensorBoard where it is installed; a resumed run keeps what
+    was logged up to its last checkpoint."""
+    path = os.path.join(out, 'metrics.csv')
+    csv = CSVLogger(out, name='', version='')
+    if last is not None and os.path.exists(path):
+        rows = pd.read_csv(path).set_index('step')
+        done = torch.load(last, weights_only=True)['global_step']
+        # Lightning's logger clears the file when it starts.
+        for step, row in rows[rows.index < done].iterrows():
+            csv.log_metrics(row.dropna().to_dict(), step)
+        csv.save()
+    loggers: list[Any] = [csv]
     if importlib.util.find_spec('tensorboard') is not None:
         loggers.append(TensorBoardLogger(out, name='', version=''))
     return loggers

@@ -2,6 +2,8 @@
 from pyg_fnri.nn.aggr import ScatterSum
 from pyg_fnri.nn.decoder import RolloutDecoder
 from pyg_fnri.nn.encoder import MLPEncoder
+from pyg_fnri.nn.force_law import ForceLaw
+from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 from pyg_fnri.nn.latent import CategoricalLatent, Latent, SigmoidLatent
 from pyg_fnri.nn.linear_step import LinearStep, OverLinearStep, ResidualEncoder
 from pyg_fnri.nn.mlp import MLP
@@ -12,6 +14,8 @@ from pyg_fnri.nn.scaling import MinMaxScaling, Scaling, StandardScaling
 __all__ = [
     'CategoricalLatent',
     'FNRI',
+    'ForceLaw',
+    'ForceLawDecoder',
     'Latent',
     'LinearStep',
     'MLP',

@@ -1,0 +1,73 @@
+"""What is to be inferred: one choice of types for each pair of particles."""
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.utils import degree
+
+from pyg_fnri.nn.latent import Latent, reverse_edges
+
+
+class Choices(NamedTuple):
+    """The independent choices of a latent graph over candidate edges.
+
+    In an undirected graph both edges of a pair are one choice, and it acts on
+    both particles; in a directed one each edge is a choice of its own, and it
+    acts on the receiver only.
+
+    Args:
+        edge: An edge of each choice, :obj:`[V]`.
+        reverse: The edge of the other direction, or the same one, :obj:`[V]`.
+        sender: Sender of that edge, :obj:`[V]`.
+        receiver: Its receiver, :obj:`[V]`.
+        mutual: Whether the choice acts on the sender too, :obj:`[V]` bool.
+        rounds: Which choices can be changed side by side: those of a round
+            act on different particles; each choice is in one round.
+    """
+    edge: Tensor
+    reverse: Tensor
+    sender: Tensor
+    receiver: Tensor
+    mutual: Tensor
+    rounds: list[Tensor]
+
+
+def find_choices(edge_index: Tensor, undirected: bool) -> Choices:
+    """The choices of a graph over candidate edges :obj:`[2, num_edges]`."""
+    edge = torch.arange(edge_index.size(1), device=edge_index.device)
+    reverse = reverse_edges(edge_index) if undirected else edge
+    edge = edge[edge <= reverse]
+    reverse = reverse[edge]
+    sender, receiver = edge_index[:, edge]
+    mutual = reverse != edge
+    return Choices(edge, reverse, sender, receiver, mutual,
+                   _rounds(sender, receiver, mutual, edge_index))
+
+
+def all_types(latent: Latent) -> Tensor:
+    """All combinations of types, :obj:`[M, num_layers]`."""
+    types = [torch.arange(k) for k in latent.num_edge_types]
+    return torch.cartesian_prod(*types).view(-1, len(types))
+
+
+def _rounds(sender: Tensor, receiver: Tensor, mutual: Tensor,
+            edge_index: Tensor) -> list[Tensor]:
+    if receiver.numel() == 0:
+        return []
+    num_nodes = int(edge_index.max()) + 1
+    # In a complete graph of N particles, pairs of equal i + j modulo N do not
+    # touch each other: N rounds, the fewest for odd N. Elsewhere any order is
+    # right, only not the best.
+    size = int(degree(edge_index[1], num_nodes).max()) + 1
+    left = ((sender + receiver) % size).argsort(stable=True)
+    rounds = []
+    while left.numel():
+        rank = torch.arange(left.numel(), device=left.device)
+        a, b, both = receiver[left], sender[left], mutual[left]
+        first = rank.new_full((num_nodes, ), left.numel())
+        first.scatter_reduce_(0, a, rank, 'amin')
+        first.scatter_reduce_(0, b[both], rank[both], 'amin')
+        chosen = (first[a] == rank) & (~both | (first[b] == rank))
+        rounds.append(left[chosen])
+        left = left[~chosen]
+    return rounds

@@ -1,0 +1,86 @@
+"""Expectation-maximisation over graphs and force laws."""
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Optional
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
+from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.refine import Stage
+from pyg_fnri.inference.search import GraphSearch
+from pyg_fnri.nn import RelationalAutoEncoder, RolloutDecoder
+from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
+
+#: Slower than in refinement: laws and graphs have to find each other.
+EM_ANNEALING = (Stage(0.3, 1.0), Stage(0.1, 0.5), Stage(0.05, 0.3),
+                Stage(0.02, 0.2), Stage(0.01, 0.1), Stage(0.005, 0.1),
+                Stage(0.003, 0.1), Stage(0.002, 0.1))
+
+
+class Progress(NamedTuple):
+    """Where an expectation-maximisation is.
+
+    Args:
+        iteration: Counted from 1.
+        changed: Share of the choices that the last sweep changed.
+        cost: Mean robust error, :math:`log(1 + e^2 / d^2)` at the last
+            tolerance, of the systems' frames: comparable between runs, and
+            known without labels.
+        edge_type: The present graph, :obj:`[num_edges, num_layers]`.
+    """
+    iteration: int
+    changed: float
+    cost: float
+    edge_type: Tensor
+
+
+@torch.no_grad()
+def fit_force_laws(
+    model: RelationalAutoEncoder,
+    layer: ForceLawDecoder,
+    data: Data,
+    generator: torch.Generator,
+    annealing: Sequence[Stage] = EM_ANNEALING,
+    on_iteration: Optional[Callable[[Progress], None]] = None,
+) -> RelationalAutoEncoder:
+    """Finds force laws and graphs of training systems, without labels.
+
+    Starts from the encoder's graphs. Each iteration fits the laws to the
+    graphs (M-step, robust least squares) and then sweeps over the graphs with
+    the laws (E-step, iterated conditional modes), with a tolerance that gets
+    smaller.
+
+    Args:
+        model: A trained model; its encoder gives the start.
+        layer: The laws to fit, in place.
+        data: Systems with :obj:`x` and, where known, :obj:`y`.
+        generator: Source of randomness.
+        annealing: One iteration each.
+        on_iteration: Called after each.
+
+    Returns:
+        A model of the same encoder and latent graph whose decoder is
+        :obj:`layer`.
+    """
+    trajectories = [data.x, data.y] if 'y' in data else [data.x]
+    search = GraphSearch(model, data)
+    flights = Flights(trajectories, search.choices, layer.interval,
+                      layer.half_width)
+    fit_scale(layer, flights)
+    for iteration, stage in enumerate(annealing, start=1):
+        fit_laws(layer, flights, search.channels, stage.tolerance, generator)
+        evidence = ImpulseEvidence(flights, layer)
+        changed = search.sweep(evidence, stage)
+        if on_iteration is not None:
+            errors = evidence.errors(search.channels)[flights.valid]
+            cost = (errors.square() / annealing[-1].tolerance).log1p().mean()
+            on_iteration(
+                Progress(iteration, changed / search.choice.numel(),
+                         cost.item(),
+                         search.result().edge_type))
+    fit_laws(layer, flights, search.channels, annealing[-1].tolerance,
+             generator)
+    return RelationalAutoEncoder(model.encoder, model.latent,
+                                 RolloutDecoder(layer), model.scaling)

@@ -1,0 +1,102 @@
+"""How well graphs explain observed frames, one step at a time."""
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pyg_fnri.inference.choices import Choices
+from pyg_fnri.nn import LinearStep, RelationalAutoEncoder
+
+
+class Evidence(ABC):
+    """One-step prediction errors of a decoder as a function of the graph.
+
+    A graph is given by the channels of each choice, :obj:`[V, num_channels]`.
+    Errors are in units of a robust scale per feature, one for each particle,
+    transition and feature, :obj:`[num_nodes, num_transitions, F]`; those of
+    transitions that say nothing about forces are zero.
+    """
+
+    @abstractmethod
+    def errors(self, channels: Tensor) -> Tensor:
+        """The errors under a graph, :obj:`[num_nodes, num_transitions, F]`."""
+
+    @abstractmethod
+    def changed_errors(
+        self,
+        errors: Tensor,
+        channels: Tensor,
+        members: Tensor,
+        options: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """The errors of receivers and of senders, if the choices
+        :obj:`members` (of one round) changed to each of the options.
+
+        Args:
+            errors: The errors under the present graph.
+            channels: The present graph.
+            members: Positions of choices, :obj:`[v]`.
+            options: Channels of each option, :obj:`[M, num_channels]`.
+
+        Returns:
+            Twice :obj:`[v, M, num_transitions, F]`.
+        """
+
+
+class DecoderEvidence(Evidence):
+    """The evidence of any decoder, by running it anew for each option.
+
+    A choice changes what acts on its own two particles only, so all choices
+    of a round are tried in one run.
+
+    Args:
+        model: A trained model.
+        trajectories: Observed frames of all systems in physical units, each
+            :obj:`[num_nodes, T, F]`; two where a gap lies between them.
+        edge_index: Candidate edges.
+        choices: The choices over these.
+    """
+
+    def __init__(
+        self,
+        model: RelationalAutoEncoder,
+        trajectories: Sequence[Tensor],
+        edge_index: Tensor,
+        choices: Choices,
+    ) -> None:
+        self.decoder = model.decoder
+        self.edge_index = edge_index
+        self.choices = choices
+        scaled = [model.scaling(x) for x in trajectories]
+        self.state = torch.cat([x[:, :-1] for x in scaled], dim=1)
+        self.target = torch.cat([x[:, 1:] for x in scaled], dim=1)
+        self.scale = LinearStep(self.state.size(-1)).to(
+            self.state.device).fit(scaled[0]).scale
+
+    @torch.no_grad()
+    def errors(self, channels: Tensor) -> Tensor:
+        edge_attr = channels.new_zeros(self.edge_index.size(1),
+                                       channels.size(1))
+        edge_attr[self.choices.edge] = channels
+        edge_attr[self.choices.reverse] = channels
+        out = self.decoder.step(self.state, self.edge_index, edge_attr)
+        return (self.target - out) / self.scale
+
+    def changed_errors(
+        self,
+        errors: Tensor,
+        channels: Tensor,
+        members: Tensor,
+        options: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        receiver, sender = (self.choices.receiver[members],
+                            self.choices.sender[members])
+        at_receiver, at_sender = [], []
+        for option in options:
+            changed = channels.clone()
+            changed[members] = option
+            out = self.errors(changed)
+            at_receiver.append(out[receiver])
+            at_sender.append(out[sender])
+        return torch.stack(at_receiver, 1), torch.stack(at_sender, 1)

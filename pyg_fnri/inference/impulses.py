@@ -1,0 +1,137 @@
+"""The evidence of force laws, by the impulse of each pair between frames."""
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pyg_fnri.inference.choices import Choices
+from pyg_fnri.inference.evidence import Evidence
+from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
+
+
+class Flights:
+    r"""What happens to particles and pairs between successive frames.
+
+    Between two frames, position and velocity at both ends give the path as a
+    cubic. Along it the impulse of a pair's force, and the shift that comes of
+    it, are integrals over the interval :math:`h` (Gauss-Legendre):
+
+    .. math::
+        \Delta \mathbf{v} = \int_0^h \mathbf{f} \, dt, \qquad
+        \Delta \mathbf{x} = \int_0^h (h - t) \, \mathbf{f} \, dt.
+
+    They do not depend on the graph, and the change of a particle's state is
+    their sum over its interactions: linear in the graph, and linear in the
+    table of a force law.
+
+    Args:
+        trajectories: Observed frames in physical units, each
+            :obj:`[num_nodes, T, 2D]`; two where a gap lies between them.
+        choices: Which pairs to look at.
+        interval: Time between two frames, in second.
+        half_width: Where walls reflect, if known. Transitions in which a
+            particle may have met one say nothing about forces on it.
+        num_points: Points of the quadrature.
+    """
+
+    def __init__(
+        self,
+        trajectories: Sequence[Tensor],
+        choices: Choices,
+        interval: float,
+        half_width: float | None = None,
+        num_points: int = 3,
+    ) -> None:
+        self.choices = choices
+        start = torch.cat([x[:, :-1] for x in trajectories], dim=1)
+        stop = torch.cat([x[:, 1:] for x in trajectories], dim=1)
+        (x0, v0), (x1, v1) = start.chunk(2, -1), stop.chunk(2, -1)
+        #: What forces have to explain, [num_nodes, num_transitions, 2D].
+        self.change = torch.cat([x1 - x0 - interval * v0, v1 - v0], dim=-1)
+        #: Whether they can, [num_nodes, num_transitions].
+        self.valid = torch.ones_like(x0[..., 0], dtype=torch.bool)
+        if half_width is not None:
+            reach = torch.maximum(x0.abs() + interval * v0.abs(),
+                                  x1.abs() + interval * v1.abs())
+            self.valid = (reach < half_width).all(-1)
+
+        node, weight = np.polynomial.legendre.leggauss(num_points)
+        time = torch.from_numpy((node + 1) / 2).to(start)
+        weight = torch.from_numpy(weight / 2 * interval).to(start)
+        #: Weights of the points, for shifts and for impulses, [2, points].
+        self.weight = torch.stack([weight * (1 - time) * interval, weight])
+        path = [
+            _hermite(t, x0, interval * v0, x1, interval * v1)
+            for t in time.tolist()
+        ]
+        offset = torch.stack([
+            at[choices.receiver] - at[choices.sender] for at in path
+        ], dim=2)
+        #: [V, num_transitions, points], and the direction of receivers.
+        self.distance = offset.norm(dim=-1).clamp(min=1e-6)
+        self.direction = offset / self.distance.unsqueeze(-1)
+
+    def integrate(self, force: Tensor) -> Tensor:
+        """Shift and impulse :obj:`[*, V, num_transitions, 2D]` of receivers
+        by forces :obj:`[*, V, num_transitions, points]`."""
+        out = torch.einsum('...p,...pd,sp->...sd', force, self.direction,
+                           self.weight)
+        return out.flatten(-2)
+
+    def sum_at_particles(self, effect: Tensor) -> Tensor:
+        """Sums effects :obj:`[V, ...]` on receivers, and their opposites on
+        senders, by particle."""
+        choices = self.choices
+        out = effect.new_zeros((self.change.size(0), ) + effect.size()[1:])
+        out.index_add_(0, choices.receiver, effect)
+        both = choices.mutual
+        return out.index_add_(0, choices.sender[both], -effect[both])
+
+
+class ImpulseEvidence(Evidence):
+    """The evidence of force laws on given flights.
+
+    Args:
+        flights: What happened.
+        layer: The laws, and the scale of changes.
+    """
+
+    def __init__(self, flights: Flights, layer: ForceLawDecoder) -> None:
+        self.flights = flights
+        self.scale = layer.scale
+        with torch.no_grad():
+            force = layer.law(flights.distance)
+            effect = flights.integrate(force) / self.scale
+        #: [V, num_channels, num_transitions, 2D]
+        self.effect = effect.transpose(0, 1).contiguous()
+        self.change = flights.change / self.scale
+
+    def errors(self, channels: Tensor) -> Tensor:
+        effect = torch.einsum('vc,vc...->v...', channels, self.effect)
+        errors = self.change - self.flights.sum_at_particles(effect)
+        return errors * self.flights.valid.unsqueeze(-1)
+
+    def changed_errors(
+        self,
+        errors: Tensor,
+        channels: Tensor,
+        members: Tensor,
+        options: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        choices, valid = self.flights.choices, self.flights.valid
+        change = options - channels[members].unsqueeze(1)  # [v, M, C]
+        effect = torch.einsum('vmc,vctf->vmtf', change, self.effect[members])
+        receiver, sender = choices.receiver[members], choices.sender[members]
+        mutual = choices.mutual[members].view(-1, 1, 1, 1)
+        at_receiver = errors[receiver].unsqueeze(1) - effect
+        at_sender = errors[sender].unsqueeze(1) + effect * mutual
+        return (at_receiver * valid[receiver, None, :, None],
+                at_sender * valid[sender, None, :, None])
+
+
+def _hermite(t: float, x0: Tensor, m0: Tensor, x1: Tensor,
+             m1: Tensor) -> Tensor:
+    """The cubic through two points with given slopes, at 0 <= t <= 1."""
+    return ((1 + 2 * t) * (1 - t)**2 * x0 + t * (1 - t)**2 * m0 + t**2 *
+            (3 - 2 * t) * x1 + t**2 * (t - 1) * m1)

@@ -1,0 +1,113 @@
+"""The search for the best graph of each system, and for its posterior."""
+from collections.abc import Sequence
+from typing import NamedTuple, Optional
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_fnri.inference.choices import all_types, find_choices
+from pyg_fnri.inference.evidence import DecoderEvidence, Evidence
+from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.refine import ANNEALING, Stage, sweep
+from pyg_fnri.nn import RelationalAutoEncoder
+from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
+
+
+class Refined(NamedTuple):
+    """An inferred graph.
+
+    Args:
+        edge_type: The types, :obj:`[num_edges, num_layers]` int64.
+        posterior: Probabilities :obj:`[num_edges, K_a]` per layer-graph.
+    """
+    edge_type: Tensor
+    posterior: list[Tensor]
+
+
+class GraphSearch:
+    """The graphs of a batch of systems, from the encoder's guess onwards.
+
+    Args:
+        model: A trained model.
+        data: Observed trajectories, a :obj:`Data` or :obj:`Batch`.
+    """
+
+    def __init__(self, model: RelationalAutoEncoder, data: Data) -> None:
+        latent = model.latent
+        self.num_edges = data.num_edges
+        self.choices = find_choices(data.edge_index, latent.undirected)
+        self.types = all_types(latent)  # [M, num_layers]
+        self.options = latent.encode_types(self.types)
+        self.log_prior = torch.zeros(self.choices.edge.numel(),
+                                     self.types.size(0))
+        for layer, q in enumerate(model.posterior(data)):
+            log_q = q.clamp(min=1e-6).log()
+            log_q = (log_q[self.choices.edge] +
+                     log_q[self.choices.reverse]) / 2
+            self.log_prior += log_q[:, self.types[:, layer]]
+        self.choice = self.log_prior.argmax(-1)
+        self.conditional = self.log_prior.log_softmax(-1)
+
+    @property
+    def channels(self) -> Tensor:
+        """The present graph as the decoder sees it, :obj:`[V, C]`."""
+        return self.options[self.choice]
+
+    def sweep(self, evidence: Evidence, stage: Stage,
+              generator: Optional[torch.Generator] = None) -> int:
+        """One sweep over all choices; how many of them changed."""
+        before = self.choice
+        self.choice, self.conditional = sweep(evidence, self.choices,
+                                              self.log_prior, self.options,
+                                              before, stage, generator)
+        return int((self.choice != before).sum())
+
+    def result(self) -> Refined:
+        """The present graph, and the conditional posterior around it."""
+        edge_type = self._on_edges(self.types[self.choice])
+        probability = self.conditional.exp()  # [V, M]
+        posterior = []
+        for layer in range(self.types.size(1)):
+            types = self.types[:, layer]
+            q = probability.new_zeros(probability.size(0),
+                                      int(types.max()) + 1)
+            q.index_add_(1, types, probability)
+            posterior.append(self._on_edges(q))
+        return Refined(edge_type, posterior)
+
+    def _on_edges(self, value: Tensor) -> Tensor:
+        """Values of choices [V, *] to their edges [num_edges, *]."""
+        out = value.new_zeros((self.num_edges, ) + value.size()[1:])
+        out[self.choices.edge] = value
+        out[self.choices.reverse] = value
+        return out
+
+
+@torch.no_grad()
+def refine(
+    model: RelationalAutoEncoder,
+    data: Data,
+    annealing: Sequence[Stage] = ANNEALING,
+) -> Refined:
+    """Improves the encoder's graph by what the decoder makes of the observed
+    frames :obj:`x`; labels and the continuation :obj:`y` are not looked at.
+
+    Args:
+        model: A trained model with any decoder; force laws are far faster.
+        data: Observed trajectories, a :obj:`Data` or :obj:`Batch`.
+        annealing: One sweep each.
+    """
+    search = GraphSearch(model, data)
+    layer = model.decoder.layer
+    evidence: Evidence
+    if isinstance(layer, ForceLawDecoder):
+        flights = Flights([data.x], search.choices, layer.interval,
+                          layer.half_width)
+        evidence = ImpulseEvidence(flights, layer)
+    else:
+        evidence = DecoderEvidence(model, [data.x], data.edge_index,
+                                   search.choices)
+    for stage in annealing:
+        search.sweep(evidence, stage)
+    return search.result()

@@ -1,0 +1,96 @@
+"""Force laws as learned functions of distance."""
+import math
+
+import torch
+from torch import Tensor
+
+
+class ForceLaw(torch.nn.Module):
+    r"""A force law per channel, :math:`f_k(r)`, read off a table.
+
+    The table holds the acceleration at distances that are equally spaced in
+    :math:`\log r`; between them it is interpolated by cubic convolution, four
+    entries at a time. A law is thus smooth, free in shape, and *linear* in
+    its parameters: it can be fitted by least squares, trained by gradients,
+    plotted and exported. Beyond the table's ends a law is constant.
+
+    Args:
+        num_channels (int): Number of laws.
+        min_distance (float, optional): First distance, in metre.
+            (default: :obj:`0.03`)
+        max_distance (float, optional): Last distance, in metre.
+            (default: :obj:`15.0`)
+        num_knots (int, optional): Number of distances, at least 4.
+            (default: :obj:`26`)
+
+    Raises:
+        ValueError: If the distances are no range or the knots too few.
+    """
+
+    def __init__(
+        self,
+        num_channels: int,
+        min_distance: float = 0.03,
+        max_distance: float = 15.0,
+        num_knots: int = 26,
+    ) -> None:
+        super().__init__()
+        if not 0 < min_distance < max_distance:
+            raise ValueError(f"Expected 0 < min_distance < max_distance, but "
+                             f"got {min_distance} and {max_distance}.")
+        if num_knots < 4:
+            raise ValueError(f"Expected at least 4 knots, but got {num_knots}.")
+        self.num_channels = num_channels
+        self.min_distance = min_distance
+        self.max_distance = max_distance
+        self.num_knots = num_knots
+        #: Acceleration in m/s^2 at each knot, positive where repulsive.
+        self.value = torch.nn.Parameter(torch.empty(num_channels, num_knots))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Sets all laws to zero."""
+        torch.nn.init.zeros_(self.value)
+
+    @property
+    def knots(self) -> Tensor:
+        """The table's distances in metre, :obj:`[num_knots]`."""
+        return torch.logspace(math.log10(self.min_distance),
+                              math.log10(self.max_distance), self.num_knots)
+
+    def forward(self, distance: Tensor) -> Tensor:
+        """The accelerations that each law gives, in m/s^2.
+
+        Args:
+            distance: In metre, :obj:`[*]`.
+
+        Returns:
+            :obj:`[num_channels, *]`, positive where repulsive.
+        """
+        first, weight = self.interpolation(distance)
+        table = self.value.unfold(-1, 4, 1)  # [num_channels, num_knots - 3, 4]
+        return torch.einsum('c...w,...w->c...', table[:, first], weight)
+
+    def interpolation(self, distance: Tensor) -> tuple[Tensor, Tensor]:
+        """How a law depends on its table: the first of four successive
+        entries, :obj:`[*]`, and their weights, :obj:`[*, 4]`."""
+        step = math.log(self.max_distance / self.min_distance) / (
+            self.num_knots - 1)
+        place = (distance.clamp(self.min_distance, self.max_distance) /
+                 self.min_distance).log() / step
+        second = place.floor().clamp(1, self.num_knots - 3)
+        t = place - second
+        # Keys (1981), with a = -1/2: exact for parabolas.
+        weight = torch.stack([
+            -t * (1 - t) * (1 - t) / 2,
+            1 + t * t * (1.5 * t - 2.5),
+            t * (0.5 + t * (2 - 1.5 * t)),
+            t * t * (t - 1) / 2,
+        ], dim=-1)
+        return second.long() - 1, weight
+
+    def __repr__(self) -> str:
+        return (f"{self.__class__.__name__}({self.num_channels}, "
+                f"min_distance={self.min_distance}, "
+                f"max_distance={self.max_distance}, "
+                f"num_knots={self.num_knots})")
