@@ -10,9 +10,10 @@ BIN := $(VENV)/bin
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-demo: $(VENV)/.installed  ## Simulate, train fNRI without labels, report and draw, in minutes
+demo: $(VENV)/.installed  ## Discover springs and charges from motion alone, in minutes
 	$(BIN)/python scripts/train.py @scripts/configs/demo.args
-	$(BIN)/python scripts/evaluate.py --checkpoint runs/demo/best.ckpt --out runs/demo
+	$(BIN)/python scripts/em.py --checkpoint runs/demo/best.ckpt --out runs/demo/laws
+	$(BIN)/python scripts/evaluate.py --refine --checkpoint runs/demo/laws/best.ckpt --out runs/demo
 
 test: $(VENV)/.installed  ## Run the tests
 	$(BIN)/python -m pytest

@@ -1,5 +1,5 @@
 """What a trained model is worth: edge accuracies and rollout errors."""
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Optional
 
 import torch
@@ -39,6 +39,7 @@ def evaluate(
         units: Scaling,
         num_edge_types: Sequence[int],
         horizons: Sequence[int] = (1, 10, 20),
+        infer: Optional[Callable[[Data], Tensor]] = None,
 ) -> dict[str, Any]:
     """Measures a model, without training it, on batches of systems.
 
@@ -54,6 +55,8 @@ def evaluate(
         num_edge_types: Number of true types of each layer-graph.
         horizons: Steps of the rollouts; those longer than :obj:`y` are left
             out.
+        infer: Gives the graph of a batch, :obj:`[num_edges, num_layers]`;
+            :obj:`model.predict`, one pass of the encoder, by default.
 
     Returns:
         A dictionary of plain numbers: :obj:`num_systems`; with truth
@@ -67,6 +70,7 @@ def evaluate(
             the horizons fits.
     """
     model.eval()
+    infer = infer or model.predict
     predicted_types = model.latent.num_edge_types
     strict = EdgeAccuracy(num_edge_types, predicted_types)
     joint = JointEdgeAccuracy(num_edge_types, predicted_types)
@@ -78,7 +82,7 @@ def evaluate(
             raise ValueError("These systems have no continuation y to compare "
                              "rollouts with; split their trajectories with "
                              "`pyg_fnri.transforms.SplitTrajectory`.")
-        edge_type = model.predict(batch)
+        edge_type = infer(batch)
         if 'edge_label' in batch:
             strict.update(edge_type, batch.edge_label)
             joint.update(edge_type, batch.edge_label)

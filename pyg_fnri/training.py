@@ -1,8 +1,10 @@
 """Training: one Lightning module for all models and recipes; checkpoints."""
+import logging
 import os
+import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Optional
 
 import pytorch_lightning as pl
 import torch
@@ -11,7 +13,16 @@ from torch_geometric.data import Data
 
 from pyg_fnri.losses import kl_divergence
 from pyg_fnri.metrics import EdgeAccuracy
-from pyg_fnri.nn import FNRI, NRI, SFNRI, MinMaxScaling, RelationalAutoEncoder
+from pyg_fnri.nn import (
+    FNRI,
+    NRI,
+    SFNRI,
+    ForceLaw,
+    ForceLawDecoder,
+    MinMaxScaling,
+    RelationalAutoEncoder,
+    RolloutDecoder,
+)
 from pyg_fnri.recipes import PaperRecipe, QuickRecipe, Recipe
 
 #: The models and recipes that a command line can name.
@@ -33,6 +44,8 @@ class Config:
         options: The fields of the recipe that differ from its defaults.
         seed: Seed of weights, shuffling and samples.
         data: Where the training data came from, for the record.
+        laws: Arguments of :class:`~pyg_fnri.nn.ForceLawDecoder` where force
+            laws have taken the place of the recipe's decoder, None where not.
 
     Raises:
         ValueError: On an unknown model, recipe or option.
@@ -46,6 +59,7 @@ class Config:
     options: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
     data: dict[str, Any] = field(default_factory=dict)
+    laws: Optional[dict[str, Any]] = None
 
     def __post_init__(self) -> None:
         _check_name('model', self.model, MODELS)
@@ -61,6 +75,10 @@ class Config:
             torch.manual_seed(self.seed)
             model = recipe.build(MODELS[self.model], self.in_channels,
                                  self.num_observed, self.num_edge_types)
+        if self.laws is not None:
+            law = ForceLaw(model.latent.num_channels)
+            model.decoder = RolloutDecoder(
+                ForceLawDecoder(law, model.scaling, **self.laws))
         return RelationalInference(model, recipe, self)
 
 
@@ -129,6 +147,32 @@ class RelationalInference(pl.LightningModule):
             self.log(f'val_accuracy_{self.layer_name(layer)}', accuracy)
         self.accuracy.reset()
 
+    def accuracies(self, edge_type: Tensor, data: Data) -> dict[str, float]:
+        """Strict edge accuracies of a graph of given systems, combined and
+        by layer-graph; none where there is no truth."""
+        if 'edge_label' not in data:
+            return {}
+        self.accuracy.reset()
+        self.accuracy.update(edge_type, data.edge_label)
+        result = self.accuracy.compute()
+        self.accuracy.reset()
+        out = {'accuracy': result.combined.item()}
+        for layer, accuracy in enumerate(result.layers):
+            out[f'accuracy_{self.layer_name(layer)}'] = accuracy.item()
+        return out
+
+    def with_laws(self, **laws: Any) -> 'RelationalInference':
+        """A copy whose decoder is force laws, yet to be fitted.
+
+        Args:
+            **laws: Arguments of :class:`~pyg_fnri.nn.ForceLawDecoder`.
+        """
+        out = replace(self.config, laws=laws).build()
+        out.model.encoder.load_state_dict(self.model.encoder.state_dict())
+        out.model.scaling.load_state_dict(self.model.scaling.state_dict())
+        out.units.load_state_dict(self.units.state_dict())
+        return out
+
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.Adam(self.model.parameters(),
                                      lr=self.recipe.learning_rate, fused=True)
@@ -159,6 +203,65 @@ class RelationalInference(pl.LightningModule):
             self.generator.set_state(checkpoint['generator'])
 
 
+class SupervisedInference(RelationalInference):
+    """Trains the encoder alone on given graphs, by cross-entropy (section
+    "Experimental Details" of the paper, *supervised*).
+
+    Args:
+        model (RelationalAutoEncoder): The model.
+        recipe (Recipe): Its learning rate, schedule and latent graph.
+        config (Config): How to build both again.
+        target (str, optional): What to learn: :obj:`'edge_label'`, the
+            truth, or another attribute of that shape, such as the graphs that
+            inference has found. (default: :obj:`'edge_label'`)
+
+    Raises:
+        ValueError: In training, if the systems lack the target.
+    """
+    def __init__(
+        self,
+        model: RelationalAutoEncoder,
+        recipe: Recipe,
+        config: Config,
+        target: str = 'edge_label',
+    ) -> None:
+        super().__init__(model, recipe, config)
+        self.target = target
+
+    def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        if self.target not in batch:
+            raise ValueError(f"The systems have no '{self.target}' that the "
+                             f"encoder could learn.")
+        logits = self.model.encode(batch.x, batch.edge_index)
+        loss = self.model.latent.cross_entropy(logits,
+                                               batch[self.target]).mean()
+        self.log('train_loss', loss, batch_size=batch.num_graphs)
+        return loss
+
+
+class ValidationLines(pl.Callback):
+    """Prints a line after each validation, above the progress bar; what one
+    reads where there is no terminal to draw a bar on."""
+
+    def on_validation_end(self, trainer: pl.Trainer,
+                          pl_module: pl.LightningModule) -> None:
+        figures = [
+            f'{name.removeprefix("val_")} {value:.4g}'
+            for name, value in sorted(trainer.callback_metrics.items())
+            if name.startswith('val_')
+        ]
+        print(f'step {trainer.global_step}   ' + '   '.join(figures),
+              flush=True)
+
+
+def save_checkpoint(module: RelationalInference, path: str) -> None:
+    """Writes a module as training does; whole or not at all."""
+    checkpoint: dict[str, Any] = {'state_dict': module.state_dict()}
+    module.on_save_checkpoint(checkpoint)
+    torch.save(checkpoint, f'{path}.part')
+    os.replace(f'{path}.part', path)
+
+
 def load_checkpoint(path: str) -> RelationalInference:
     """Reads a trained module, in evaluation mode, on the CPU.
 
@@ -184,9 +287,19 @@ def load_checkpoint(path: str) -> RelationalInference:
     except Exception as error:  # Pickle raises whatever the bytes suggest.
         raise ValueError(
             f"'{path}' is not a checkpoint that this version of pyg_fnri can "
-            f"use ({_first_line(error)}); expected a file written by "
+            f"use ({_one_line(error)}); expected a file written by "
             f"`scripts/train.py`.") from error
     return module.eval()
+
+
+def quiet_lightning() -> None:
+    """Keeps advertisements and warnings about what is meant out of sight."""
+    logging.getLogger('pytorch_lightning.utilities.rank_zero').setLevel(
+        logging.WARNING)
+    for message in ('.*exists and is not empty.*', '.*LeafSpec.*',
+                    '.*does not have many workers.*',
+                    '.*your dataloader is not resumable.*'):
+        warnings.filterwarnings('ignore', message)
 
 
 def _check_name(kind: str, name: str, known: Any) -> None:
@@ -195,6 +308,6 @@ def _check_name(kind: str, name: str, known: Any) -> None:
                          f"{', '.join(map(repr, known))}.")
 
 
-def _first_line(error: Exception) -> str:
-    return f'{type(error).__name__}: {str(error).splitlines()[0][:200]}' if str(
-        error) else type(error).__name__
+def _one_line(error: Exception) -> str:
+    text = ' '.join(f'{type(error).__name__}: {error}'.split())
+    return text if len(text) <= 200 else f'{text[:200]} ...'

@@ -4,8 +4,10 @@
 
 Infers the interaction graph of each test system from its first 49 frames and
 predicts its last 49 with it. Prints the paper's rows beside ours and writes
-into --out: metrics.json, trajectories.png (predicted against true) and
-graph.png (inferred against true).
+into --out: metrics.json, trajectories.png (predicted against true), graph.png
+(inferred against true) and, where the decoder is made of force laws (see
+scripts/em.py), laws.png and laws.csv. With --refine, each graph is also
+improved by what the decoder makes of the same 49 frames.
 
 Accuracies are strict: one relabelling of layers and types for the whole data
 set. Errors are mean squared errors in units of 1e-5 of positions and
@@ -13,21 +15,31 @@ velocities min-max scaled with the training split's extremes, as in the paper.
 """
 import argparse
 import json
+import math
 import os
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from typing import Any, Optional
 
+import pandas as pd
 import torch
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from torch import Tensor
+from torch_geometric.data import Data
 
 from pyg_fnri import published
+from pyg_fnri.data import fully_connected
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.evaluation import evaluate
+from pyg_fnri.inference import refine
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.plot import plot_multiplex, plot_trajectories
+from pyg_fnri.metrics import Relabelling
+from pyg_fnri.nn import ForceLawDecoder
+from pyg_fnri.plot import plot_laws, plot_multiplex, plot_trajectories
 from pyg_fnri.training import RelationalInference, load_checkpoint
 from pyg_fnri.transforms import SplitTrajectory
 
@@ -47,6 +59,8 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='which systems [%(default)s]')
     parser.add_argument('--num-systems', type=int, metavar='S',
                         help='only the first S systems [all]')
+    parser.add_argument('--refine', action='store_true',
+                        help='also refine each graph by the decoder')
     parser.add_argument('--num-drawn', type=int, default=4, metavar='S',
                         choices=range(1, 13),
                         help='systems to draw, 1 to 12 [%(default)s]')
@@ -62,16 +76,36 @@ def main(argv: Optional[list[str]] = None) -> None:
         module = load_checkpoint(args.checkpoint)
         check_out(out)
         dataset = open_dataset(module, args)
-        batches = track(SystemLoader(dataset, batch_size=500), 'evaluating',
-                        transient=True)
-        report = evaluate(module.model, batches, module.units,
-                          dataset.num_edge_types, published.HORIZONS)
+        report = measure(module, dataset)
+        if args.refine:
+            report['refined'] = measure(module, dataset, refined=True)
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(str(error))
     print_report(module, dataset.name, report)
     save_report(module, args, report, out)
     draw(module, dataset, report, args.num_drawn, out)
-    print(f'\nwritten: {out}/metrics.json, trajectories.png, graph.png')
+    print(f'\nwritten into {out}: ' + ', '.join(
+        name for name in ('metrics.json', 'trajectories.png', 'graph.png',
+                          'laws.png', 'laws.csv')
+        if os.path.exists(os.path.join(out, name))))
+
+
+def infer_refined(module: RelationalInference) -> Callable[[Data], Tensor]:
+    """Gives graphs that the decoder has improved."""
+    return lambda data: refine(module.model, data).edge_type
+
+
+def measure(module: RelationalInference, dataset: ParticleSystems,
+            refined: bool = False) -> dict[str, Any]:
+    """All figures of one way to infer graphs."""
+    start = time.monotonic()
+    batches = track(SystemLoader(dataset, batch_size=500),
+                    'refining' if refined else 'evaluating', transient=True)
+    report = evaluate(module.model, batches, module.units,
+                      dataset.num_edge_types, published.HORIZONS,
+                      infer_refined(module) if refined else None)
+    report['seconds'] = time.monotonic() - start
+    return report
 
 
 def check_out(out: str) -> None:
@@ -120,13 +154,17 @@ def print_report(module: RelationalInference, name: str,
         values = published.published(published.ACCURACY, name, row)
         if values:
             table.add_row(f'{row}, paper', *(f'{v:.1f}' for v in values))
-    for key, row in (('edge_accuracy', 'ours, strict'),
-                     ('joint_edge_accuracy', "ours, authors' joint metric")):
-        if key in report:
-            values = [report[key]['combined'], *report[key]['layers']]
-            table.add_row(f'{model} (learned), {row}',
-                          *(f'{100 * v:.1f}' for v in values),
-                          style='bold' if key == 'edge_accuracy' else '')
+    ours = {f'{model} (learned), ours': report}
+    if 'refined' in report:
+        ours[f'{model} (learned), ours, refined'] = report['refined']
+    for row, figures in ours.items():
+        for key, metric in (('edge_accuracy', 'strict'),
+                            ('joint_edge_accuracy', "authors' joint metric")):
+            if key in figures:
+                values = [figures[key]['combined'], *figures[key]['layers']]
+                table.add_row(f'{row}, {metric}',
+                              *(f'{100 * v:.1f}' for v in values),
+                              style='bold' if metric == 'strict' else '')
     console.print(table)
     if 'relabelling' in report:
         console.print(f"relabelling found: {report['relabelling']}\n")
@@ -142,9 +180,10 @@ def print_report(module: RelationalInference, name: str,
             table.add_row(f'{row}, paper', *map(_error, values))
     table.add_row('static, ours',
                   *(_error(1e5 * v) for v in report['static_mse'].values()))
-    table.add_row(f'{model} (learned), ours',
-                  *(_error(1e5 * v) for v in report['rollout_mse'].values()),
-                  style='bold')
+    for row, figures in ours.items():
+        table.add_row(row, *(_error(1e5 * v)
+                             for v in figures['rollout_mse'].values()),
+                      style='bold')
     console.print(table)
 
 
@@ -157,8 +196,7 @@ def save_report(module: RelationalInference, args: argparse.Namespace,
     """All numbers, with what they are numbers of."""
     config = module.config
     plain = {
-        **report,
-        'relabelling': str(report.get('relabelling', '')),
+        **_readable(report),
         'layers': list(config.names),
         'units': {
             'edge_accuracy': 'fraction; one relabelling for all systems',
@@ -180,13 +218,26 @@ def save_report(module: RelationalInference, args: argparse.Namespace,
     os.replace(f'{path}.part', path)
 
 
+def _readable(report: dict[str, Any]) -> dict[str, Any]:
+    """With relabellings in words."""
+    return {
+        key: _readable(value) if isinstance(value, dict) else
+        str(value) if isinstance(value, Relabelling) else value
+        for key, value in report.items()
+    }
+
+
 def draw(module: RelationalInference, dataset: ParticleSystems,
          report: dict[str, Any], num_drawn: int, out: str) -> None:
-    """The two pictures, of the first systems of the split."""
+    """The pictures, of the first systems of the split."""
     model = module.model
+    infer, figures = model.predict, report
+    if 'refined' in report:
+        infer, figures = infer_refined(module), report['refined']
+    relabelling = figures.get('relabelling')
     predicted, true, titles = [], [], []
     for i, data in enumerate(dataset[:num_drawn]):
-        edge_type = model.predict(data)
+        edge_type = infer(data)
         with torch.no_grad():
             edge_attr = model.latent.encode_types(edge_type)
             # From the first state alone, as in the paper's figure.
@@ -195,21 +246,65 @@ def draw(module: RelationalInference, dataset: ParticleSystems,
         predicted.append(torch.cat([data.y[:, :1], path], dim=1))
         true.append(data.y)
         title = f'{dataset.name} {i}'
-        if 'relabelling' in report:
-            right = (report['relabelling'](edge_type) == data.edge_label)
-            title = f'edges {right.all(-1).double().mean():.0%} right'
+        if relabelling is not None:
+            edge_type = relabelling(edge_type)
+            right = (edge_type == data.edge_label).all(-1).double().mean()
+            title = f'edges {right:.0%} right'
         titles.append(title)
+        if i == 0:
+            plot_multiplex(data.edge_index, edge_type, data.get('edge_label'),
+                           names=list(module.config.names)).savefig(
+                               os.path.join(out, 'graph.png'))
     plot_trajectories(predicted, true, titles=titles).savefig(
         os.path.join(out, 'trajectories.png'))
+    if isinstance(model.decoder.layer, ForceLawDecoder):
+        draw_laws(model.decoder.layer, dataset, relabelling, out)
 
-    data = dataset[0]
-    edge_type = model.predict(data)
-    if 'relabelling' in report:
-        edge_type = report['relabelling'](edge_type)
-    plot_multiplex(data.edge_index, edge_type,
-                   data.edge_label if 'edge_label' in data else None,
-                   names=list(module.config.names)).savefig(
-                       os.path.join(out, 'graph.png'))
+
+def draw_laws(layer: ForceLawDecoder, dataset: ParticleSystems,
+              relabelling: Optional[Relabelling], out: str) -> None:
+    """The laws found, in the order of the true forces where one is known."""
+    x = dataset[:200]._data.x[:200 * dataset.num_particles]
+    position = x[..., :x.size(-1) // 2].unflatten(0, (-1,
+                                                      dataset.num_particles))
+    sender, receiver = fully_connected(dataset.num_particles)
+    seen = (position[:, sender] - position[:, receiver]).norm(dim=-1).flatten()
+    distance = torch.logspace(math.log10(seen.min()), math.log10(seen.max()),
+                              200)
+    with torch.no_grad():
+        learned = layer.law(distance)
+    channels = None
+    if relabelling is not None:
+        channels = law_of_layer(relabelling, learned.size(0))
+    true = None
+    names = [f'law {channel}' for channel in range(learned.size(0))]
+    table = {'distance_m': distance}
+    if channels is not None:
+        learned, names = learned[channels], list(dataset.names)
+        true = torch.stack([
+            torch.tensor([force.magnitude(r) for r in distance.tolist()])
+            for force in dataset.forces
+        ]).float()
+        table.update({f'{n}_true': f for n, f in zip(names, true)})
+    table.update({n: f for n, f in zip(names, learned)})
+    pd.DataFrame({k: v.numpy() for k, v in table.items()
+                  }).to_csv(os.path.join(out, 'laws.csv'), index=False)
+    plot_laws(distance, learned, true, names=names,
+              seen=seen).savefig(os.path.join(out, 'laws.png'))
+
+
+def law_of_layer(relabelling: Relabelling,
+                 num_channels: int) -> Optional[list[int]]:
+    """The channel that stands for each force alone; None where a force has
+    none, or more than one."""
+    sizes = relabelling.predicted_edge_types
+    if num_channels != len(sizes) or any(k != 2 for k in sizes):
+        return None
+    one_hot = torch.eye(len(sizes), dtype=torch.long)
+    forces = relabelling(one_hot)  # Row: what one channel alone stands for.
+    if not bool((forces.sum(0) == 1).all() and (forces.sum(1) == 1).all()):
+        return None
+    return forces.argmax(0).tolist()
 
 
 if __name__ == '__main__':

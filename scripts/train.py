@@ -15,13 +15,12 @@ the result with scripts/evaluate.py.
 """
 import argparse
 import importlib.util
-import logging
 import os
+import shlex
 import shutil
 import sys
 import tempfile
 import time
-import warnings
 from dataclasses import asdict
 from typing import Any, Optional
 
@@ -36,7 +35,14 @@ from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_curves
 from pyg_fnri.recipes import Recipe
-from pyg_fnri.training import MODELS, RECIPES, Config, load_checkpoint
+from pyg_fnri.training import (
+    MODELS,
+    RECIPES,
+    Config,
+    ValidationLines,
+    load_checkpoint,
+    quiet_lightning,
+)
 from pyg_fnri.transforms import SplitTrajectory
 
 
@@ -124,7 +130,7 @@ def main(argv: Optional[list[str]] = None) -> None:
             last = checkpoint_to_resume(args.out, module.config)
         trainer = make_trainer(args, module.recipe, len(train), last)
         if not args.resume:
-            start_run(args.out)
+            start_run(args.out, sys.argv[1:] if argv is None else argv)
     except (MisconfigurationException, OSError, RuntimeError, TypeError,
             ValueError) as error:
         sys.exit(str(error))
@@ -172,12 +178,12 @@ def check_out(args: argparse.Namespace) -> None:
                  f"another directory with --out.")
 
 
-def start_run(out: str) -> None:
+def start_run(out: str, arguments: list[str]) -> None:
     """Empties --out, and notes the command."""
     shutil.rmtree(out)
     os.makedirs(out)
     with open(os.path.join(out, 'command.txt'), 'w') as file:
-        file.write(' '.join(sys.argv) + '\n')
+        file.write(f'python scripts/train.py {shlex.join(arguments)}\n')
 
 
 def open_splits(args: argparse.Namespace) -> list[ParticleSystems]:
@@ -265,22 +271,13 @@ def make_trainer(args: argparse.Namespace, recipe: Recipe, num_systems: int,
             # Of its own, as `save_last` saves only when the best one is.
             ModelCheckpoint(args.out, 'last', enable_version_counter=False),
             RichProgressBar(refresh_rate=20),
+            ValidationLines(),
         ],
         logger=make_loggers(args.out, last),
         log_every_n_steps=min(50, val_every),
         num_sanity_val_steps=0,
         enable_model_summary=False,
     )
-
-
-def quiet_lightning() -> None:
-    """Keeps advertisements and warnings about what is meant out of sight."""
-    logging.getLogger('pytorch_lightning.utilities.rank_zero').setLevel(
-        logging.WARNING)
-    for message in ('.*exists and is not empty.*', '.*LeafSpec.*',
-                    '.*does not have many workers.*',
-                    '.*your dataloader is not resumable.*'):
-        warnings.filterwarnings('ignore', message)
 
 
 def make_loggers(out: str, last: Optional[str]) -> list[Any]:

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from pyg_fnri.data import from_trajectory
+from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.nn import FNRI, NRI, SFNRI
+from pyg_fnri.transforms import SplitTrajectory
 
 REFERENCE = Path(__file__).parent / 'reference'
 
@@ -63,6 +65,22 @@ def assert_one_graph():
         assert torch._dynamo.explain(function)(*args).graph_break_count == 0
 
     return check
+
+
+@pytest.fixture(scope='session')
+def tiny_root(tmp_path_factory):
+    """Where the tiny data set of springs and charges is, made once."""
+    return str(tmp_path_factory.mktemp('tiny'))
+
+
+@pytest.fixture(scope='session')
+def tiny_systems(tiny_root):
+    """Opens a split of the tiny data set, first and last frames apart."""
+    def open_split(split):
+        return ParticleSystems(tiny_root, split=split, num_systems=(64, 32, 32),
+                               transform=SplitTrajectory(49))
+
+    return open_split
 
 
 @dataclass

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent / PACKAGE
 LEVELS = [
     ['simulation', 'data', 'losses', 'published'],
     ['candidates'],
-    ['datasets', 'transforms', 'loader', 'nn'],
+    ['datasets', 'transforms', 'loader', 'nn', 'convert'],
     ['metrics', 'plot', 'inference'],
     ['recipes'],
     ['training'],

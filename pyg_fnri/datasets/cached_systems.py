@@ -119,20 +119,26 @@ class CachedSystems(InMemoryDataset, ABC):
         ]:
             save_once(path, save, overwrite=self.force_reload)
 
-    def prepare(self, systems: Sequence[Data]) -> Joined:
+    def prepare(self, systems: Sequence[Data]) -> tuple[Joined, list[int]]:
         """Filters, transforms and joins systems.
+
+        Returns:
+            The systems, joined, and the numbers of those that were kept.
 
         Raises:
             ValueError: If the filter keeps none of them.
         """
-        if self.pre_filter is not None:
-            systems = [data for data in systems if self.pre_filter(data)]
-        if self.pre_transform is not None:
-            systems = [self.pre_transform(data) for data in systems]
-        if not systems:
+        kept = [
+            number for number, data in enumerate(systems)
+            if self.pre_filter is None or self.pre_filter(data)
+        ]
+        if not kept:
             raise ValueError('pre_filter keeps none of the systems; keep at '
                              'least one.')
-        return self.collate(list(systems))
+        out = [systems[number] for number in kept]
+        if self.pre_transform is not None:
+            out = [self.pre_transform(data) for data in out]
+        return self.collate(out), kept
 
     def __repr__(self) -> str:
         return (f'{self.__class__.__name__}({len(self)}, name={self.name!r}, '

@@ -70,8 +70,9 @@ def true_types(
             negative, or a row is wrong as with :func:`candidate_edges`.
     """
     _check_columns(table, ['type'])
-    kind = pd.to_numeric(table['type'], errors='coerce').to_numpy(
-        dtype=np.float64, na_value=np.nan)
+    kind = pd.to_numeric(table['type'],
+                         errors='coerce').to_numpy(dtype=np.float64,
+                                                   na_value=np.nan)
     wrong = ~((kind >= 0) & (kind == np.floor(kind)) & (kind < 2**15))
     if wrong.any():
         row = int(wrong.argmax())
@@ -138,11 +139,10 @@ def _pairs(
         for end in (sender, receiver):
             for row in rows:
                 if end[row] not in number:
-                    raise ValueError(
-                        f'Row {row} of the edges is of a particle '
-                        f'{end[row]!r}, which is none of the '
-                        f'{len(number)} particles of system '
-                        f'{recording.name!r}.')
+                    raise ValueError(f'Row {row} of the edges is of a particle '
+                                     f'{end[row]!r}, which is none of the '
+                                     f'{len(number)} particles of system '
+                                     f'{recording.name!r}.')
             ends.append(
                 np.array([number[name] for name in end[rows]], dtype=np.int64))
         loop = (ends[0] == ends[1]).nonzero()[0]
@@ -150,7 +150,7 @@ def _pairs(
             raise ValueError(f'Row {rows[loop[0]]} of the edges joins particle '
                              f'{sender[rows[loop[0]]]!r} to itself; remove '
                              f'it.')
-        out.append((rows, *ends))
+        out.append((rows, ends[0], ends[1]))
     return out
 
 

@@ -81,13 +81,11 @@ class _Reader:
             self.system = np.zeros(len(table), dtype=np.int64)
             self.system_names: list[Name] = [0]
         else:
-            self.system, self.system_names = number_names(
-                table[columns.system])
+            self.system, self.system_names = number_names(table[columns.system])
         self.clock = self._clock()
         self.frame = np.zeros(len(table), dtype=np.int64)
 
-    def read(self, time_step: Optional[float],
-             max_gap: int) -> list[Recording]:
+    def read(self, time_step: Optional[float], max_gap: int) -> list[Recording]:
         features = np.stack(
             [self._numbers(name) for name in self.columns.features], axis=-1)
         if time_step is None:
@@ -225,8 +223,8 @@ class _Reader:
         for wrong, what in ((late, 'first'), (early, 'last')):
             if wrong.any():
                 k = int(wrong.argmax())
-                missing = (frame[k] if what == 'first' else
-                           length[system[k]] - 1 - frame[k])
+                missing = (frame[k] if what == 'first' else length[system[k]] -
+                           1 - frame[k])
                 raise ValueError(
                     f'The {what} row of a particle is {self.where(order[k])}, '
                     f'but other particles of the system have {missing} more '

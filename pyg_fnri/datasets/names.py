@@ -20,8 +20,8 @@ def number_names(column: pd.Series) -> tuple[np.ndarray, list[Name]]:
     if len(set(map(str, names))) < len(names):
         raise ValueError(f'Some names in column {column.name!r} read alike, '
                          f"such as 1 and '1'; write all of them in one way.")
-    order = sorted(range(len(names)),
-                   key=lambda k: (isinstance(names[k], str), names[k]))
+    order = sorted(range(len(names)), key=lambda k:
+                   (isinstance(names[k], str), names[k]))
     rank = np.empty(len(names), dtype=np.int64)
     rank[order] = np.arange(len(names))
     return rank[code], [names[k] for k in order]
@@ -29,7 +29,6 @@ def number_names(column: pd.Series) -> tuple[np.ndarray, list[Name]]:
 
 def as_name(value: Any) -> Name:
     """A name as plain Python has it: a whole number or a word."""
-    if isinstance(value, (int, float, np.number)) and float(
-            value).is_integer():
+    if isinstance(value, (int, float, np.number)) and float(value).is_integer():
         return int(value)
     return str(value)

@@ -21,6 +21,7 @@ class Recording:
         start: When the first frame was taken; a number or a date.
         rows: Which row of the table each frame of each particle is from,
             `[N, T]`, -1 where there is none; :obj:`None` without a table.
+        num_filled: How many frames of its particles have been filled in.
     """
     name: Name
     particles: Sequence[Name]
@@ -28,6 +29,7 @@ class Recording:
     time_step: float
     start: Any = 0
     rows: Optional[np.ndarray] = None
+    num_filled: int = 0
 
     def where(self, particle: int, frame: int) -> str:
         """Where in the user's data a frame is, for messages."""
@@ -48,7 +50,7 @@ def describe_time(start: Any, frame: int, time_step: float) -> str:
     return f'time {start + elapsed:.10g}'
 
 
-def fill_gaps(recording: Recording, max_gap: int) -> tuple[Recording, int]:
+def fill_gaps(recording: Recording, max_gap: int) -> Recording:
     """Fills short gaps within trajectories by linear interpolation.
 
     Nothing is made up before a particle's first frame or after its last one.
@@ -58,15 +60,14 @@ def fill_gaps(recording: Recording, max_gap: int) -> tuple[Recording, int]:
         max_gap (int): The most frames in a row to fill; 0 to fill none.
 
     Returns:
-        The system without gaps, and how many frames of its particles were
-        filled in.
+        The system without gaps.
 
     Raises:
         ValueError: If a gap is longer, or is at an end of the recording.
     """
     missing = np.isnan(recording.x).any(-1)  # [N, T]
     if not missing.any():
-        return recording, 0
+        return recording
     for particle, first, length in _runs(missing):
         where = recording.where(particle, first)
         frames = '1 frame' if length == 1 else f'{length} frames'
@@ -88,7 +89,19 @@ def fill_gaps(recording: Recording, max_gap: int) -> tuple[Recording, int]:
             known = ~np.isnan(feature)
             feature[~known] = np.interp(frame[~known], frame[known],
                                         feature[known])
-    return replace(recording, x=x), int(missing.sum())
+    return replace(recording, x=x, num_filled=int(missing.sum()))
+
+
+def report_filled(recordings: Sequence[Recording]) -> str:
+    """What was filled in, in a sentence; empty if nothing was."""
+    filled = [r.num_filled for r in recordings]
+    if not any(filled):
+        return ''
+    total = sum(r.x.shape[0] * r.x.shape[1] for r in recordings)
+    systems = sum(number > 0 for number in filled)
+    return (f'Filled {sum(filled)} of {total} frames of particles '
+            f'({sum(filled) / total:.2%}), in {systems} of {len(recordings)} '
+            f'systems, by linear interpolation.')
 
 
 def derive_velocity(position: np.ndarray, time_step: float) -> np.ndarray:
@@ -111,5 +124,4 @@ def _runs(missing: np.ndarray) -> list[tuple[int, int, int]]:
     change = np.diff(padded, axis=1)
     particle, first = (change == 1).nonzero()
     _, end = (change == -1).nonzero()
-    return list(
-        zip(particle.tolist(), first.tolist(), (end - first).tolist()))
+    return list(zip(particle.tolist(), first.tolist(), (end - first).tolist()))

@@ -4,8 +4,9 @@ Nothing here executes what a file says: arrays are never unpickled.
 """
 import hashlib
 import os
+import re
 import zipfile
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,7 @@ def is_array(source: Source) -> bool:
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(f'Expected a DataFrame, a numpy array or the name of '
                         f'a file, not {type(source).__name__}.')
-    name = os.fspath(source)
+    name = str(os.fspath(source))
     if not name.lower().endswith(TABLES + ARRAYS):
         raise ValueError(f'{name!r} is of an unknown kind; the name must end '
                          f'in one of {", ".join(TABLES + ARRAYS)}.')
@@ -75,7 +76,7 @@ def read_table(source: Source) -> pd.DataFrame:
         return source.reset_index(drop=True)
     _check_exists(source)
     try:
-        if os.fspath(source).lower().endswith('.parquet'):
+        if str(source).lower().endswith('.parquet'):
             return pd.read_parquet(source, engine='pyarrow')
         return pd.read_csv(source)
     except ImportError as error:
@@ -109,6 +110,24 @@ def read_arrays(source: Source) -> dict[str, np.ndarray]:
             f'Cannot read {_describe(source)} ({error}); expected plain '
             f'numbers as numpy.save or numpy.savez writes them. Python '
             f'objects are never loaded.') from error
+
+
+def folder_name(name: Optional[str], source: Source) -> str:
+    """The name of a data set's folder: the one given, that of the file, or
+    that of what the source is.
+
+    Raises:
+        ValueError: If the name given cannot name a folder.
+    """
+    if name is None:
+        if isinstance(source, (pd.DataFrame, np.ndarray)):
+            return 'array' if is_array(source) else 'table'
+        stem = os.path.basename(os.fspath(source)).partition('.')[0]
+        return re.sub(r'[^\w+-]', '_', stem) or 'table'
+    if not isinstance(name, str) or not re.fullmatch(r'\w[\w.+-]*', name):
+        raise ValueError(f'name is {name!r}, but it is to name a folder; use '
+                         f'letters, digits, "_", "-", "+" and "." only.')
+    return name
 
 
 def _check_exists(source: Any) -> None:

@@ -75,8 +75,7 @@ def windows(frames: range, length: int, stride: int) -> list[range]:
     ]
 
 
-def check_fractions(
-        fractions: Sequence[float]) -> tuple[float, float, float]:
+def check_fractions(fractions: Sequence[float]) -> tuple[float, float, float]:
     """Fractions of training, validation and test.
 
     Raises:
@@ -86,8 +85,9 @@ def check_fractions(
     try:
         train, val, test = (float(fraction) for fraction in fractions)
     except (TypeError, ValueError):
-        raise ValueError(f'fractions is {fractions!r}, but must be three '
-                         f'numbers: of training, validation and test.') from None
+        raise ValueError(
+            f'fractions is {fractions!r}, but must be three '
+            f'numbers: of training, validation and test.') from None
     if not (train > 0 and val >= 0 and test >= 0
             and abs(train + val + test - 1) < 1e-6):
         raise ValueError(f'fractions is {fractions!r}, but must sum to 1, '

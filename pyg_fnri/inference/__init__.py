@@ -1,11 +1,14 @@
 """Inference beyond one pass of an encoder: refined graphs and force laws."""
-from pyg_fnri.inference.em import fit_force_laws
+from pyg_fnri.inference.em import Progress, fit_force_laws
 from pyg_fnri.inference.refine import Stage
 from pyg_fnri.inference.search import Refined, refine
+from pyg_fnri.inference.teaching import with_inferred_graphs
 
 __all__ = [
+    'Progress',
     'Refined',
     'Stage',
     'fit_force_laws',
     'refine',
+    'with_inferred_graphs',
 ]

@@ -33,7 +33,13 @@ class Choices(NamedTuple):
 
 
 def find_choices(edge_index: Tensor, undirected: bool) -> Choices:
-    """The choices of a graph over candidate edges :obj:`[2, num_edges]`."""
+    """The choices of a graph over candidate edges :obj:`[2, num_edges]`.
+
+    Args:
+        edge_index: Candidate edges, each given once.
+        undirected: Whether both edges of a pair are one choice; an edge
+            without its reverse is a choice of its own.
+    """
     edge = torch.arange(edge_index.size(1), device=edge_index.device)
     reverse = reverse_edges(edge_index) if undirected else edge
     edge = edge[edge <= reverse]
@@ -45,7 +51,8 @@ def find_choices(edge_index: Tensor, undirected: bool) -> Choices:
 
 
 def all_types(latent: Latent) -> Tensor:
-    """All combinations of types, :obj:`[M, num_layers]`."""
+    """All M combinations of the layer-graphs' types, :obj:`[M, num_layers]`,
+    nulls first."""
     types = [torch.arange(k) for k in latent.num_edge_types]
     return torch.cartesian_prod(*types).view(-1, len(types))
 

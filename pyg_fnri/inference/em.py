@@ -10,7 +10,7 @@ from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
 from pyg_fnri.inference.refine import Stage
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.nn import RelationalAutoEncoder, RolloutDecoder
+from pyg_fnri.nn import RelationalAutoEncoder
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
 #: Slower than in refinement: laws and graphs have to find each other.
@@ -20,14 +20,14 @@ EM_ANNEALING = (Stage(0.3, 1.0), Stage(0.1, 0.5), Stage(0.05, 0.3),
 
 
 class Progress(NamedTuple):
-    """Where an expectation-maximisation is.
+    r"""Where an expectation-maximisation is.
 
     Args:
         iteration: Counted from 1.
         changed: Share of the choices that the last sweep changed.
-        cost: Mean robust error, :math:`log(1 + e^2 / d^2)` at the last
-            tolerance, of the systems' frames: comparable between runs, and
-            known without labels.
+        cost: Mean robust error :math:`\log(1 + e^2 / d^2)` of the systems'
+            frames, at the last stage's tolerance: comparable between
+            iterations and runs, and known without labels.
         edge_type: The present graph, :obj:`[num_edges, num_layers]`.
     """
     iteration: int
@@ -39,12 +39,11 @@ class Progress(NamedTuple):
 @torch.no_grad()
 def fit_force_laws(
     model: RelationalAutoEncoder,
-    layer: ForceLawDecoder,
     data: Data,
     generator: torch.Generator,
     annealing: Sequence[Stage] = EM_ANNEALING,
     on_iteration: Optional[Callable[[Progress], None]] = None,
-) -> RelationalAutoEncoder:
+) -> None:
     """Finds force laws and graphs of training systems, without labels.
 
     Starts from the encoder's graphs. Each iteration fits the laws to the
@@ -53,17 +52,28 @@ def fit_force_laws(
     smaller.
 
     Args:
-        model: A trained model; its encoder gives the start.
-        layer: The laws to fit, in place.
+        model: A model whose encoder has been trained, and whose decoder's
+            layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`; its laws are
+            fitted in place.
         data: Systems with :obj:`x` and, where known, :obj:`y`.
         generator: Source of randomness.
         annealing: One iteration each.
         on_iteration: Called after each.
 
-    Returns:
-        A model of the same encoder and latent graph whose decoder is
-        :obj:`layer`.
+    Raises:
+        TypeError: If the decoder is of another kind.
+        ValueError: If there is no stage, or as for
+            :func:`~pyg_fnri.inference.refine`, or if there is nothing to fit
+            laws to.
     """
+    if not annealing:
+        raise ValueError("Expected at least one stage of annealing, but got "
+                         "none.")
+    layer = model.decoder.layer
+    if not isinstance(layer, ForceLawDecoder):
+        raise TypeError(f"Only a ForceLawDecoder has laws to fit, but the "
+                        f"decoder's layer is a {type(layer).__name__}; "
+                        f"see RelationalInference.with_laws.")
     trajectories = [data.x, data.y] if 'y' in data else [data.x]
     search = GraphSearch(model, data)
     flights = Flights(trajectories, search.choices, layer.interval,
@@ -82,5 +92,3 @@ def fit_force_laws(
                          search.result().edge_type))
     fit_laws(layer, flights, search.channels, annealing[-1].tolerance,
              generator)
-    return RelationalAutoEncoder(model.encoder, model.latent,
-                                 RolloutDecoder(layer), model.scaling)

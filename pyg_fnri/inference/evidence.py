@@ -17,7 +17,6 @@ class Evidence(ABC):
     transition and feature, :obj:`[num_nodes, num_transitions, F]`; those of
     transitions that say nothing about forces are zero.
     """
-
     @abstractmethod
     def errors(self, channels: Tensor) -> Tensor:
         """The errors under a graph, :obj:`[num_nodes, num_transitions, F]`."""
@@ -54,10 +53,13 @@ class DecoderEvidence(Evidence):
         model: A trained model.
         trajectories: Observed frames of all systems in physical units, each
             :obj:`[num_nodes, T, F]`; two where a gap lies between them.
-        edge_index: Candidate edges.
+        edge_index: Candidate edges, :obj:`[2, num_edges]`.
         choices: The choices over these.
-    """
 
+    Raises:
+        ValueError: If the trajectories are too short or not finite, or leave
+            nothing over that interactions could explain.
+    """
     def __init__(
         self,
         model: RelationalAutoEncoder,
@@ -71,8 +73,8 @@ class DecoderEvidence(Evidence):
         scaled = [model.scaling(x) for x in trajectories]
         self.state = torch.cat([x[:, :-1] for x in scaled], dim=1)
         self.target = torch.cat([x[:, 1:] for x in scaled], dim=1)
-        self.scale = LinearStep(self.state.size(-1)).to(
-            self.state.device).fit(scaled[0]).scale
+        self.scale = LinearStep(self.state.size(-1)).to(self.state.device).fit(
+            scaled[0]).scale
 
     @torch.no_grad()
     def errors(self, channels: Tensor) -> Tensor:

@@ -8,14 +8,24 @@ from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
 def fit_scale(layer: ForceLawDecoder, flights: Flights) -> None:
     """Sets the typical change by forces: 1.48 times the median absolute one,
-    of positions and of velocities."""
+    of positions and of velocities.
+
+    Raises:
+        ValueError: If no transition says anything about forces, or most
+            particles feel none.
+    """
     change = flights.change[flights.valid].abs()
     if change.numel() == 0:
         raise ValueError("No transition says anything about forces: particles "
-                         "may meet a wall in all of them; check the box.")
-    for part in (slice(0, change.size(1) // 2),
-                 slice(change.size(1) // 2, None)):
-        layer.scale[part] = 1.4826 * change[:, part].median()
+                         "may meet a wall in all of them; check half_width.")
+    position, velocity = change.chunk(2, dim=-1)
+    scale = 1.4826 * torch.stack([position.median(), velocity.median()])
+    if not bool((scale > 0).all()):
+        raise ValueError("Most particles move as if no force acted on them, so "
+                         "there are hardly laws to fit; leave out systems in "
+                         "which nothing interacts, and check the interval "
+                         "between two frames.")
+    layer.scale.copy_(scale.repeat_interleave(position.size(1)))
 
 
 @torch.no_grad()
@@ -31,30 +41,36 @@ def fit_laws(
     r"""Fits the tables of all laws at once, in place.
 
     Minimises :math:`\sum \log(1 + e^2 / d^2)` over the particles' errors by
-    iteratively reweighted least squares. Laws are smooth: their second
-    differences are penalised, barely where there are data.
+    iteratively reweighted least squares, linear in the tables. Laws are
+    smooth: their second differences are penalised, barely where there are
+    data.
 
     Args:
         layer: Holds the laws, and what they are at the start.
         flights: What happened.
         channels: The graph, :obj:`[V, num_channels]`.
-        tolerance: :math:`d^2`.
+        tolerance: :math:`d^2`, in units of :obj:`layer.scale` squared.
         generator: Picks the transitions to look at.
-        num_transitions: How many of them.
+        num_transitions: How many of them; all if there are fewer.
         num_iterations: Of reweighting.
+
+    Raises:
+        ValueError: If no interaction of the graph can be seen in them.
     """
     law = layer.law
     total = flights.change.size(1)
-    picked = torch.randperm(total, generator=generator)[:num_transitions]
+    picked = torch.randperm(total, generator=generator,
+                            device=generator.device)[:num_transitions]
+    picked = picked.to(flights.change.device)
     # One design matrix a transition: [num_nodes * 2D, num_channels * knots].
     designs = [_design(layer, flights, channels, t) for t in picked.tolist()]
     change = flights.change[:, picked] / layer.scale
     valid = flights.valid[:, picked].unsqueeze(-1)
-    smooth = _second_differences(law.num_channels, law.num_knots)
+    penalty = _penalty(law.num_channels, law.num_knots).to(change.device)
     for _ in range(num_iterations):
         table = law.value.flatten()
-        normal = torch.zeros(table.numel(), table.numel(), dtype=torch.double)
-        right = torch.zeros(table.numel(), dtype=torch.double)
+        normal = torch.zeros_like(penalty)
+        right = torch.zeros_like(penalty[0])
         for k, design in enumerate(designs):
             error = change[:, k] - (design @ table).view_as(change[:, k])
             weight = valid[:, k] / (1 + error.square() / tolerance)
@@ -62,9 +78,12 @@ def fit_laws(
             normal += (design.t() @ weighted).double()
             right += (change[:, k].reshape(-1) @ weighted).double()
         unit = normal.diagonal().mean()
-        normal += unit * (1e-6 * smooth +
-                          1e-9 * torch.eye(table.numel()).double())
-        solution = torch.linalg.solve(normal, right)
+        if not bool(unit > 0):
+            raise ValueError("There is nothing to fit laws to: nothing "
+                             "interacts in these graphs, or particles may meet "
+                             "a wall in all transitions. Start from an encoder "
+                             "that has learned more, or check half_width.")
+        solution = torch.linalg.solve(normal + unit * penalty, right)
         law.value.copy_(solution.view_as(law.value))
 
 
@@ -76,8 +95,9 @@ def _design(layer: ForceLawDecoder, flights: Flights, channels: Tensor,
     part = torch.einsum('vpw,vpd,sp->vpwsd', weight,
                         flights.direction[:, transition],
                         flights.weight).flatten(-2)
-    entry = first.unsqueeze(-1) + torch.arange(4)
-    entry = entry + law.num_knots * torch.arange(num_choices).view(-1, 1, 1)
+    entry = first.unsqueeze(-1) + torch.arange(4, device=first.device)
+    row = torch.arange(num_choices, device=first.device).view(-1, 1, 1)
+    entry = entry + law.num_knots * row
     table = part.new_zeros(num_choices * law.num_knots, part.size(-1))
     table.index_add_(0, entry.flatten(), part.flatten(0, 2))
     table = table.view(num_choices, law.num_knots, -1) / layer.scale
@@ -86,7 +106,9 @@ def _design(layer: ForceLawDecoder, flights: Flights, channels: Tensor,
     return flights.sum_at_particles(effect).flatten(0, 1).flatten(1)
 
 
-def _second_differences(num_channels: int, num_knots: int) -> Tensor:
+def _penalty(num_channels: int, num_knots: int) -> Tensor:
+    """Of second differences, and, far less, of what the data leave open."""
     eye = torch.eye(num_knots, dtype=torch.double)
     second = eye[:-2] - 2 * eye[1:-1] + eye[2:]
-    return torch.block_diag(*[second.t() @ second] * num_channels)
+    penalty = 1e-6 * second.t() @ second + 1e-9 * eye
+    return torch.block_diag(*[penalty] * num_channels)

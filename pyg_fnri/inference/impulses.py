@@ -33,8 +33,11 @@ class Flights:
         half_width: Where walls reflect, if known. Transitions in which a
             particle may have met one say nothing about forces on it.
         num_points: Points of the quadrature.
-    """
 
+    Raises:
+        ValueError: If the trajectories do not fit each other, are not finite,
+            or have no two successive frames.
+    """
     def __init__(
         self,
         trajectories: Sequence[Tensor],
@@ -43,6 +46,7 @@ class Flights:
         half_width: float | None = None,
         num_points: int = 3,
     ) -> None:
+        _check(trajectories)
         self.choices = choices
         start = torch.cat([x[:, :-1] for x in trajectories], dim=1)
         stop = torch.cat([x[:, 1:] for x in trajectories], dim=1)
@@ -56,18 +60,17 @@ class Flights:
                                   x1.abs() + interval * v1.abs())
             self.valid = (reach < half_width).all(-1)
 
-        node, weight = np.polynomial.legendre.leggauss(num_points)
-        time = torch.from_numpy((node + 1) / 2).to(start)
-        weight = torch.from_numpy(weight / 2 * interval).to(start)
+        points = np.polynomial.legendre.leggauss(num_points)
+        node, weight = (torch.from_numpy(part).to(start) for part in points)
+        time, weight = (node + 1) / 2, weight / 2 * interval
         #: Weights of the points, for shifts and for impulses, [2, points].
         self.weight = torch.stack([weight * (1 - time) * interval, weight])
         path = [
             _hermite(t, x0, interval * v0, x1, interval * v1)
             for t in time.tolist()
         ]
-        offset = torch.stack([
-            at[choices.receiver] - at[choices.sender] for at in path
-        ], dim=2)
+        offset = torch.stack(
+            [at[choices.receiver] - at[choices.sender] for at in path], dim=2)
         #: [V, num_transitions, points], and the direction of receivers.
         self.distance = offset.norm(dim=-1).clamp(min=1e-6)
         self.direction = offset / self.distance.unsqueeze(-1)
@@ -96,7 +99,6 @@ class ImpulseEvidence(Evidence):
         flights: What happened.
         layer: The laws, and the scale of changes.
     """
-
     def __init__(self, flights: Flights, layer: ForceLawDecoder) -> None:
         self.flights = flights
         self.scale = layer.scale
@@ -128,6 +130,20 @@ class ImpulseEvidence(Evidence):
         at_sender = errors[sender].unsqueeze(1) + effect * mutual
         return (at_receiver * valid[receiver, None, :, None],
                 at_sender * valid[sender, None, :, None])
+
+
+def _check(trajectories: Sequence[Tensor]) -> None:
+    sizes = [list(x.size()) for x in trajectories]
+    if (not sizes or any(len(size) != 3 for size in sizes)
+            or any(size[::2] != sizes[0][::2] for size in sizes)
+            or max(size[1] for size in sizes) < 2):
+        raise ValueError(
+            f"Expected trajectories of the same particles, each [num_nodes, T, "
+            f"num_features] and at least one with T = 2 frames or more, but "
+            f"their shapes are {', '.join(map(str, sizes))}.")
+    if not all(bool(x.isfinite().all()) for x in trajectories):
+        raise ValueError("Expected finite trajectories, but some of their "
+                         "values are NaN or infinite.")
 
 
 def _hermite(t: float, x0: Tensor, m0: Tensor, x1: Tensor,

@@ -1,6 +1,6 @@
 """Refining a guessed graph by what a decoder makes of the observed frames."""
-from collections.abc import Sequence
-from typing import NamedTuple, Optional
+from dataclasses import dataclass
+from typing import Optional
 
 import torch
 from torch import Tensor
@@ -9,7 +9,8 @@ from pyg_fnri.inference.choices import Choices
 from pyg_fnri.inference.evidence import Evidence
 
 
-class Stage(NamedTuple):
+@dataclass(frozen=True)
+class Stage:
     r"""One sweep over all choices, minimising per choice
 
     .. math::
@@ -20,15 +21,30 @@ class Stage(NamedTuple):
     Args:
         tolerance: :math:`d^2`; errors far above it weigh little.
         prior_weight: :math:`w_p`.
+
+    Raises:
+        ValueError: If the tolerance is not positive, or the weight negative.
     """
     tolerance: float
     prior_weight: float
 
+    def __post_init__(self) -> None:
+        if not self.tolerance > 0 or not self.prior_weight >= 0:
+            raise ValueError(f"Expected a tolerance above 0 and a prior_weight "
+                             f"of at least 0, but got {self.tolerance} and "
+                             f"{self.prior_weight}.")
+
 
 #: Tolerance annealed, so that a wrong graph can still be told from a worse
 #: one at the start; the encoder's word fades as the decoder's gets sharper.
-ANNEALING = (Stage(0.3, 1.0), Stage(0.1, 0.5), Stage(0.03, 0.3),
-             Stage(0.01, 0.2), Stage(0.005, 0.1), Stage(0.002, 0.1))
+ANNEALING = (
+    Stage(0.3, 1.0),
+    Stage(0.1, 0.5),
+    Stage(0.03, 0.3),
+    Stage(0.01, 0.2),
+    Stage(0.005, 0.1),
+    Stage(0.002, 0.1),
+)
 
 #: :math:`w_e`: errors of successive frames are not independent.
 EVIDENCE_WEIGHT = 0.1

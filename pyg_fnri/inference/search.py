@@ -19,7 +19,8 @@ class Refined(NamedTuple):
 
     Args:
         edge_type: The types, :obj:`[num_edges, num_layers]` int64.
-        posterior: Probabilities :obj:`[num_edges, K_a]` per layer-graph.
+        posterior: Probabilities :obj:`[num_edges, K_a]` of each layer-graph's
+            types, each edge given all the others.
     """
     edge_type: Tensor
     posterior: list[Tensor]
@@ -31,20 +32,26 @@ class GraphSearch:
     Args:
         model: A trained model.
         data: Observed trajectories, a :obj:`Data` or :obj:`Batch`.
-    """
 
+    Raises:
+        As :meth:`RelationalAutoEncoder.posterior`, and
+        ValueError: If there are fewer than two particles.
+    """
     def __init__(self, model: RelationalAutoEncoder, data: Data) -> None:
-        latent = model.latent
+        latent, posterior = model.latent, model.posterior(data)
+        if data.x.size(0) < 2:
+            raise ValueError(f"Expected at least two particles, whose "
+                             f"interactions can be inferred, but got "
+                             f"{data.x.size(0)}.")
         self.num_edges = data.num_edges
         self.choices = find_choices(data.edge_index, latent.undirected)
-        self.types = all_types(latent)  # [M, num_layers]
+        self.types = all_types(latent).to(data.x.device)  # [M, num_layers]
         self.options = latent.encode_types(self.types)
-        self.log_prior = torch.zeros(self.choices.edge.numel(),
-                                     self.types.size(0))
-        for layer, q in enumerate(model.posterior(data)):
+        self.log_prior = data.x.new_zeros(self.choices.edge.numel(),
+                                          self.types.size(0))
+        for layer, q in enumerate(posterior):
             log_q = q.clamp(min=1e-6).log()
-            log_q = (log_q[self.choices.edge] +
-                     log_q[self.choices.reverse]) / 2
+            log_q = (log_q[self.choices.edge] + log_q[self.choices.reverse]) / 2
             self.log_prior += log_q[:, self.types[:, layer]]
         self.choice = self.log_prior.argmax(-1)
         self.conditional = self.log_prior.log_softmax(-1)
@@ -56,12 +63,21 @@ class GraphSearch:
 
     def sweep(self, evidence: Evidence, stage: Stage,
               generator: Optional[torch.Generator] = None) -> int:
-        """One sweep over all choices; how many of them changed."""
+        """One sweep over all choices, see
+        :func:`~pyg_fnri.inference.refine.sweep`; how many of them changed.
+
+        Raises:
+            ValueError: If the decoder's errors are not finite.
+        """
         before = self.choice
-        self.choice, self.conditional = sweep(evidence, self.choices,
-                                              self.log_prior, self.options,
-                                              before, stage, generator)
-        return int((self.choice != before).sum())
+        choice, conditional = sweep(evidence, self.choices, self.log_prior,
+                                    self.options, before, stage, generator)
+        if not bool(conditional.isfinite().all()):
+            # NaN, too, has an argmax: it must not become a graph.
+            raise ValueError("The decoder's predictions are not finite; check "
+                             "its weights (did training diverge?).")
+        self.choice, self.conditional = choice, conditional
+        return int((choice != before).sum())
 
     def result(self) -> Refined:
         """The present graph, and the conditional posterior around it."""
@@ -70,8 +86,7 @@ class GraphSearch:
         posterior = []
         for layer in range(self.types.size(1)):
             types = self.types[:, layer]
-            q = probability.new_zeros(probability.size(0),
-                                      int(types.max()) + 1)
+            q = probability.new_zeros(probability.size(0), int(types.max()) + 1)
             q.index_add_(1, types, probability)
             posterior.append(self._on_edges(q))
         return Refined(edge_type, posterior)
@@ -97,6 +112,12 @@ def refine(
         model: A trained model with any decoder; force laws are far faster.
         data: Observed trajectories, a :obj:`Data` or :obj:`Batch`.
         annealing: One sweep each.
+
+    Raises:
+        TypeError: If the trajectories are of another dtype than the model.
+        ValueError: If trajectories or edges are missing, a shape does not
+            fit, a number is not finite, or there are fewer than two particles
+            or two frames.
     """
     search = GraphSearch(model, data)
     layer = model.decoder.layer

@@ -4,6 +4,7 @@ Every state is a plain sum, so results weigh each edge and each predicted
 value equally, whatever the batch size and the number of processes.
 """
 from .edge_accuracy import EdgeAccuracy, EdgeAccuracyResult, JointEdgeAccuracy
+from .law_error import relative_law_error
 from .relabelling import Relabelling
 from .rollout_mse import RolloutMSE
 
@@ -13,4 +14,5 @@ __all__ = [
     'JointEdgeAccuracy',
     'Relabelling',
     'RolloutMSE',
+    'relative_law_error',
 ]

@@ -12,7 +12,8 @@ class ForceLaw(torch.nn.Module):
     :math:`\log r`; between them it is interpolated by cubic convolution, four
     entries at a time. A law is thus smooth, free in shape, and *linear* in
     its parameters: it can be fitted by least squares, trained by gradients,
-    plotted and exported. Beyond the table's ends a law is constant.
+    plotted and exported. Beyond the table's ends a law is constant. Not in
+    the paper.
 
     Args:
         num_channels (int): Number of laws.
@@ -24,9 +25,13 @@ class ForceLaw(torch.nn.Module):
             (default: :obj:`26`)
 
     Raises:
-        ValueError: If the distances are no range or the knots too few.
-    """
+        ValueError: If there is no channel, the distances are no range, or the
+            knots are too few.
 
+    Shapes:
+        - **input:** distances :math:`(*)`
+        - **output:** accelerations :math:`(C, *)`
+    """
     def __init__(
         self,
         num_channels: int,
@@ -35,9 +40,13 @@ class ForceLaw(torch.nn.Module):
         num_knots: int = 26,
     ) -> None:
         super().__init__()
-        if not 0 < min_distance < max_distance:
-            raise ValueError(f"Expected 0 < min_distance < max_distance, but "
-                             f"got {min_distance} and {max_distance}.")
+        if num_channels < 1:
+            raise ValueError(f"Expected at least one channel, but got "
+                             f"num_channels={num_channels}.")
+        if not 0 < min_distance < max_distance < math.inf:
+            raise ValueError(f"Expected 0 < min_distance < max_distance, both "
+                             f"finite, but got {min_distance} and "
+                             f"{max_distance}.")
         if num_knots < 4:
             raise ValueError(f"Expected at least 4 knots, but got {num_knots}.")
         self.num_channels = num_channels
@@ -56,7 +65,8 @@ class ForceLaw(torch.nn.Module):
     def knots(self) -> Tensor:
         """The table's distances in metre, :obj:`[num_knots]`."""
         return torch.logspace(math.log10(self.min_distance),
-                              math.log10(self.max_distance), self.num_knots)
+                              math.log10(self.max_distance), self.num_knots,
+                              dtype=self.value.dtype, device=self.value.device)
 
     def forward(self, distance: Tensor) -> Tensor:
         """The accelerations that each law gives, in m/s^2.
@@ -74,18 +84,22 @@ class ForceLaw(torch.nn.Module):
     def interpolation(self, distance: Tensor) -> tuple[Tensor, Tensor]:
         """How a law depends on its table: the first of four successive
         entries, :obj:`[*]`, and their weights, :obj:`[*, 4]`."""
-        step = math.log(self.max_distance / self.min_distance) / (
-            self.num_knots - 1)
+        step = math.log(
+            self.max_distance / self.min_distance) / (self.num_knots - 1)
         place = (distance.clamp(self.min_distance, self.max_distance) /
                  self.min_distance).log() / step
-        second = place.floor().clamp(1, self.num_knots - 3)
+        # NaN has a place in the table, but weights that are NaN.
+        second = place.nan_to_num().floor().clamp(1, self.num_knots - 3)
         t = place - second
-        # Keys (1981), with a = -1/2: exact for parabolas.
+        # A blend of the parabolas through the first and the last three of the
+        # entries at t = -1, 0, 1, 2. Between 0 and 1 that is Keys's (1981)
+        # cubic; at the ends of the table one of them goes on alone.
+        s = t.clamp(0, 1)
         weight = torch.stack([
-            -t * (1 - t) * (1 - t) / 2,
-            1 + t * t * (1.5 * t - 2.5),
-            t * (0.5 + t * (2 - 1.5 * t)),
-            t * t * (t - 1) / 2,
+            (1 - s) * t * (t - 1) / 2,
+            (1 - s) * (1 - t * t) + s * (t - 1) * (t - 2) / 2,
+            (1 - s) * t * (t + 1) / 2 + s * t * (2 - t),
+            s * t * (t - 1) / 2,
         ], dim=-1)
         return second.long() - 1, weight
 

@@ -1,10 +1,10 @@
 """A decoder's layer that knows what a force is."""
+import math
 from typing import Any, Optional
 
 import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
-from torch_geometric.typing import Adj
 
 from pyg_fnri.nn.aggr import ScatterSum
 from pyg_fnri.nn.force_law import ForceLaw
@@ -37,6 +37,10 @@ class ForceLawDecoder(MessagePassing):
         **kwargs (optional): Arguments of
             :class:`torch_geometric.nn.MessagePassing`.
 
+    Raises:
+        ValueError: If the features are not positions and as many velocities,
+            or an argument is out of range.
+
     Shapes:
         - **input:** states :math:`(|\mathcal{V}|, 2D)` or
           :math:`(|\mathcal{V}|, T, 2D)` in the model's units, edge indices
@@ -62,10 +66,14 @@ class ForceLawDecoder(MessagePassing):
                 f"ForceLawDecoder needs positions followed by as many "
                 f"velocities, but particles have {scaling.num_features} "
                 f"features.")
-        if interval <= 0 or num_substeps < 1:
+        if not 0 < interval < math.inf or num_substeps < 1:
             raise ValueError(f"Expected a positive interval and at least one "
                              f"substep, but got {interval} and "
                              f"{num_substeps}.")
+        if half_width is not None and not half_width > 0:
+            raise ValueError(f"Expected walls at a positive half_width, but "
+                             f"got {half_width}; leave it out where there are "
+                             f"none.")
         self.law = law
         self.scaling = scaling
         self.interval = interval
@@ -80,8 +88,32 @@ class ForceLawDecoder(MessagePassing):
         super().reset_parameters()
         self.law.reset_parameters()
 
-    def forward(self, x: Tensor, edge_index: Adj, edge_attr: Tensor) -> Tensor:
-        """The change of each state in one interval."""
+    def forward(self, x: Tensor, edge_index: Tensor,
+                edge_attr: Tensor) -> Tensor:
+        """The change of each state in one interval.
+
+        Args:
+            x: States in the model's units, :obj:`[num_nodes, 2D]` or
+                :obj:`[num_nodes, num_steps, 2D]`.
+            edge_index: :obj:`[2, num_edges]`.
+            edge_attr: Weight of each edge in each channel, :obj:`[num_edges,
+                num_channels]`.
+
+        Raises:
+            ValueError: If the shapes do not fit.
+        """
+        num_features, num_channels = self.scaling.num_features, self.edge_dim
+        if x.dim() not in (2, 3) or x.size(-1) != num_features:
+            raise ValueError(f"Expected states of shape [num_nodes, "
+                             f"{num_features}] or [num_nodes, num_steps, "
+                             f"{num_features}], but got {list(x.size())}.")
+        if edge_attr.size() != (edge_index.size(1), num_channels):
+            # One row would otherwise be spread over all edges.
+            raise ValueError(
+                f"Expected edge attributes of shape [num_edges, "
+                f"{num_channels}] (one row per edge, one weight per law), but "
+                f"got {list(edge_attr.size())} for {edge_index.size(1)} "
+                f"edges.")
         position, velocity = self.scaling.inverse(x).chunk(2, dim=-1)
         step = self.interval / self.num_substeps
         force = self._force(position, edge_index, edge_attr)
@@ -95,7 +127,7 @@ class ForceLawDecoder(MessagePassing):
             velocity = velocity + step / 2 * force
         return self.scaling(torch.cat([position, velocity], dim=-1)) - x
 
-    def _force(self, position: Tensor, edge_index: Adj,
+    def _force(self, position: Tensor, edge_index: Tensor,
                edge_attr: Tensor) -> Tensor:
         # propagate_type: (position: Tensor, edge_attr: Tensor)
         return self.propagate(edge_index, position=position,

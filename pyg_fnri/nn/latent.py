@@ -61,8 +61,9 @@ class Latent(torch.nn.Module, ABC):
         """A differentiable sample :obj:`[num_edges, num_channels]`."""
 
     @abstractmethod
-    def posterior(self, logits: Tensor) -> list[Tensor]:
-        """Probabilities :obj:`[num_edges, K_a]` of each layer-graph's types."""
+    def log_posterior(self, logits: Tensor) -> list[Tensor]:
+        """Log-probabilities :obj:`[num_edges, K_a]` of each layer-graph's
+        types."""
 
     @abstractmethod
     def channels(self, probabilities: Sequence[Tensor]) -> Tensor:
@@ -73,9 +74,22 @@ class Latent(torch.nn.Module, ABC):
     def kl(self, logits: Tensor) -> Tensor:
         """Divergence from the prior in nats, :obj:`[num_edges, num_layers]`."""
 
+    def posterior(self, logits: Tensor) -> list[Tensor]:
+        """Probabilities :obj:`[num_edges, K_a]` of each layer-graph's types."""
+        return [log_q.exp() for log_q in self.log_posterior(logits)]
+
     def predict(self, logits: Tensor) -> Tensor:
         """The most probable types, :obj:`[num_edges, num_layers]` int64."""
         return torch.stack([q.argmax(-1) for q in self.posterior(logits)], -1)
+
+    def cross_entropy(self, logits: Tensor, edge_type: Tensor) -> Tensor:
+        r"""What supervision minimises: :math:`-\log q` of given types
+        :obj:`[num_edges, num_layers]`, in nats, of the same shape."""
+        return -torch.stack([
+            log_q.gather(-1, types.unsqueeze(-1)).squeeze(-1)
+            for log_q, types in zip(self.log_posterior(logits),
+                                    edge_type.unbind(-1))
+        ], dim=-1)
 
     def encode_types(self, edge_type: Tensor) -> Tensor:
         """The decoder's view :obj:`[num_edges, num_channels]` of known types
@@ -199,8 +213,8 @@ class CategoricalLatent(Latent):
             soft = [_straight_through(part) for part in soft]
         return self.channels(soft)
 
-    def posterior(self, logits: Tensor) -> list[Tensor]:
-        return [part.softmax(-1) for part in self._split(logits)]
+    def log_posterior(self, logits: Tensor) -> list[Tensor]:
+        return [part.log_softmax(-1) for part in self._split(logits)]
 
     def channels(self, probabilities: Sequence[Tensor]) -> Tensor:
         first = 1 if self.drop_null else 0
@@ -266,10 +280,11 @@ class SigmoidLatent(Latent):
         soft = logits.sigmoid()
         return soft + (soft.round() - soft).detach() if hard else soft
 
-    def posterior(self, logits: Tensor) -> list[Tensor]:
+    def log_posterior(self, logits: Tensor) -> list[Tensor]:
         sizes = [k - 1 for k in self.num_edge_types]
         return [
-            torch.cat([part.new_zeros(part.size(0), 1), part], -1).softmax(-1)
+            torch.cat([part.new_zeros(part.size(0), 1), part],
+                      -1).log_softmax(-1)
             for part in logits.split(sizes, dim=-1)
         ]
 

@@ -1,10 +1,11 @@
-"""Pictures of trajectories, multiplex graphs and training curves.
+"""Pictures of trajectories, multiplex graphs, force laws and training curves.
 
 Each function returns a :class:`matplotlib.figure.Figure` that belongs to no
 global state and needs no display: ``figure.savefig('picture.png')`` writes it.
 """
 from .curves import plot_curves
+from .laws import plot_laws
 from .multiplex import plot_multiplex
 from .trajectories import plot_trajectories
 
-__all__ = ['plot_curves', 'plot_multiplex', 'plot_trajectories']
+__all__ = ['plot_curves', 'plot_laws', 'plot_multiplex', 'plot_trajectories']

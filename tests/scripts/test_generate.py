@@ -1,21 +1,14 @@
-import importlib.util
-import os.path as osp
-
 import pytest
 import torch
 
 from pyg_fnri.datasets import ParticleSystems
 
-PATH = osp.join(osp.dirname(__file__), '..', '..', 'scripts', 'generate.py')
 SIZES = ['12', '4', '6']
 
 
 @pytest.fixture(scope='module')
-def script():
-    spec = importlib.util.spec_from_file_location('generate', PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def script(load_script):
+    return load_script('generate')
 
 
 @pytest.fixture(scope='module')

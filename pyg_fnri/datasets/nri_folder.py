@@ -1,0 +1,264 @@
+"""Folders of arrays as the NRI and fNRI research code writes them."""
+import os
+import os.path as osp
+import re
+from collections.abc import Callable
+from typing import Any, Optional
+
+import numpy as np
+from torch_geometric.data import Data
+
+from pyg_fnri.data import from_trajectory
+from pyg_fnri.simulation import Trajectories
+
+from .cached_systems import CachedSystems, Joined
+from .particle_systems import join_systems
+from .sources import content_digest, read_arrays
+from .splits import SPLITS
+
+#: A part of every digest. Raise it whenever other systems are made of the same
+#: folder.
+VERSION = 1
+
+
+class NRIFolder(CachedSystems):
+    r"""The data sets that the research code of NRI and fNRI writes: for each
+    of `train`, `valid` and `test`,
+
+    - `loc_train.npy` and `vel_train.npy`: positions and velocities,
+      `[S, T, D, N]`,
+    - `edges_train.npy`: interactions, `[S, N, N]` (NRI) or `[S, L, N, N]`
+      (fNRI), row = receiver and column = sender; may be left out where they
+      are not known,
+
+    with a suffix before `.npy` that NRI adds, such as `_springs5`.
+
+    .. code-block:: python
+
+        train = NRIFolder('datasets', 'data/springcharge_5', split='train',
+                          transform=SplitTrajectory(49))
+
+    **Edge types** are consecutive integers, and each value in the files has
+    its own, in each layer by itself: 0, if it occurs, is type 0, no
+    interaction, and the others are types 1, 2, ... in ascending order. So
+    {0, 0.5, 1} and {0, 1, 2} both become {0, 1, 2}. Where 0 does not occur,
+    as in NRI's charged particles with {-1, 1}, the lowest value is type 0, as
+    in the research code; no type then means that there is no interaction. All
+    splits in the folder are looked at together, so that a value has one type
+    in all of them. :obj:`edge_values` tells which value a type was. Values on
+    the diagonal are left out.
+
+    A system is a plain :class:`~torch_geometric.data.Data` with
+
+    - `x`: positions, then velocities, in the units of the files, `[N, T, 2D]`
+      float32,
+    - `edge_index`: all ordered pairs, sorted by receiver, `[2, E]`,
+    - `edge_label`: types, where they are known, `[E, L]`.
+
+    Args:
+        root (str): Where data sets are kept; this one goes to `root/name`.
+        folder (str): The folder with the arrays, which are only read.
+        split (str): `'train'`, `'val'` (the files' `valid`) or `'test'`.
+            (default: `'train'`)
+        suffix (str, optional): What comes before `.npy` in the names of all
+            files, such as `'_springs5'`. (default: whatever there is, if it
+            is one)
+        name (str, optional): The name of the data set's folder.
+            (default: that of `folder`, and the suffix)
+        transform (callable, optional): Applied to a system on each access.
+        pre_transform (callable, optional): Applied once, before saving.
+        pre_filter (callable, optional): Which systems to keep.
+        force_reload (bool): Whether to read them again. (default: `False`)
+
+    Raises:
+        FileNotFoundError: If the folder or one of its files is missing.
+        ValueError: If an argument is unknown, or an array does not fit.
+        OSError: If `root` cannot be written to, or has no room.
+        RuntimeError: If a stored file cannot be loaded.
+    """
+    def __init__(
+        self,
+        root: str,
+        folder: str,
+        split: str = 'train',
+        suffix: Optional[str] = None,
+        name: Optional[str] = None,
+        transform: Optional[Callable] = None,
+        pre_transform: Optional[Callable] = None,
+        pre_filter: Optional[Callable] = None,
+        force_reload: bool = False,
+    ) -> None:
+        if split not in SPLITS:
+            raise ValueError(f"split is {split!r}, but must be 'train', 'val' "
+                             f"or 'test'.")
+        self.folder = os.fspath(folder)
+        if not osp.isdir(self.folder):
+            raise FileNotFoundError(f'There is no folder {self.folder!r}.')
+        self.suffix = self._find_suffix() if suffix is None else suffix
+        if name is None:
+            name = osp.basename(osp.abspath(self.folder)) + self.suffix
+            name = re.sub(r'[^\w+-]', '_', name)
+        files = [self._file(kind, split) for kind in ('loc', 'vel')]
+        for file in files:
+            if not osp.isfile(file):
+                raise FileNotFoundError(
+                    f'There is no file {file!r}. Expected positions (loc_*) '
+                    f'and velocities (vel_*); name the suffix, or read other '
+                    f'arrays as a TrajectoryTable.')
+        # Types depend on the interactions of all splits.
+        files += self._edge_files()
+        recipe = {
+            'version': VERSION,
+            'split': split,
+            **{
+                osp.basename(file): content_digest(file)
+                for file in files
+            },
+        }
+        super().__init__(root, name, split, recipe, transform, pre_transform,
+                         pre_filter, force_reload)
+
+    @property
+    def edge_values(self) -> list[list[float]]:
+        """The value in the files that each type of each layer stands for."""
+        return self.facts['edge_values']
+
+    def make(self) -> tuple[Joined, dict[str, Any]]:
+        position, velocity = (self._features(kind) for kind in ('loc', 'vel'))
+        if position.shape != velocity.shape:
+            raise ValueError(
+                f'Positions and velocities must be of one shape, but they are '
+                f'{list(position.shape)} and {list(velocity.shape)} in '
+                f'{self.folder!r}.')
+        values = self._edge_values()
+        types = None
+        if values:
+            types = self._types(values, position)
+        facts = {
+            'edge_values': [of_layer.tolist() for of_layer in values],
+            'num_edge_types': [max(2, len(of_layer)) for of_layer in values],
+        }
+        if (types is None or self.pre_filter is not None
+                or self.pre_transform is not None):
+            x = np.concatenate([position, velocity], axis=-1)
+            systems: list[Data] = [
+                from_trajectory(x[s], None if types is None else types[s])
+                for s in range(len(x))
+            ]
+            return self.prepare(systems)[0], facts
+        # The same, for all at once.
+        time = np.arange(position.shape[2])
+        return join_systems(Trajectories(position, velocity, types,
+                                         time)), facts
+
+    def _find_suffix(self) -> str:
+        pattern = re.compile(r'loc_(?:train|valid|test)(.*)\.npy')
+        found = sorted({
+            match[1]
+            for match in map(pattern.fullmatch, os.listdir(self.folder))
+            if match
+        })
+        if not found:
+            raise FileNotFoundError(
+                f'There are no positions (loc_train.npy, loc_valid.npy or '
+                f'loc_test.npy, with a suffix or without) in '
+                f'{self.folder!r}.')
+        if len(found) > 1:
+            raise ValueError(f'{self.folder!r} holds several data sets, with '
+                             f'the suffixes {found}; name one of them.')
+        return found[0]
+
+    def _file(self, kind: str, split: str) -> str:
+        split = 'valid' if split == 'val' else split
+        return osp.join(self.folder, f'{kind}_{split}{self.suffix}.npy')
+
+    def _edge_files(self) -> list[str]:
+        files = [self._file('edges', split) for split in SPLITS]
+        return [file for file in files if osp.isfile(file)]
+
+    def _features(self, kind: str) -> np.ndarray:
+        """Positions or velocities, `[S, N, T, D]` float32."""
+        file = self._file(kind, self.split)
+        array = read_arrays(file)['']
+        if array.ndim != 4 or 0 in array.shape or array.dtype.kind != 'f':
+            raise ValueError(
+                f'{file!r} must hold floating point numbers [num_systems, '
+                f'num_steps, num_dims, num_particles], but it is '
+                f'{list(array.shape)} {array.dtype}.')
+        if array.shape[3] < 2:
+            raise ValueError(f'{file!r} holds systems of '
+                             f'{array.shape[3]} particle, but a graph of '
+                             f'interactions needs at least 2.')
+        array = array.astype(np.float32)
+        if not np.isfinite(array).all():
+            system, step, dim, particle = np.argwhere(
+                ~np.isfinite(array))[0].tolist()
+            raise ValueError(
+                f'{file!r} must hold finite float32 numbers, but the one of '
+                f'system {system}, step {step}, dimension {dim}, particle '
+                f'{particle} is {array[system, step, dim, particle]}.')
+        return np.ascontiguousarray(array.transpose(0, 3, 1, 2))
+
+    def _edges(self, file: str) -> np.ndarray:
+        """Interactions, `[S, L, N, N]`, 0 on the diagonal."""
+        array = read_arrays(file)['']
+        if array.ndim == 3:
+            array = array[:, None]
+        if (array.ndim != 4 or array.shape[2] != array.shape[3]
+                or array.dtype.kind not in 'biuf'
+                or not np.isfinite(array).all()):
+            raise ValueError(
+                f'{file!r} must hold finite numbers [num_systems, '
+                f'num_particles, num_particles] or [num_systems, num_layers, '
+                f'num_particles, num_particles], but it is '
+                f'{list(array.shape)} {array.dtype}.')
+        return array
+
+    def _edge_values(self) -> list[np.ndarray]:
+        """The values of each layer, in the order of their types."""
+        found: list[list[np.ndarray]] = []
+        for file in self._edge_files():
+            edges = self._edges(file)
+            off_diagonal = ~np.eye(edges.shape[2], dtype=bool)
+            found.append([
+                np.unique(edges[:, layer, off_diagonal])
+                for layer in range(edges.shape[1])
+            ])
+        if len({len(layers) for layers in found}) > 1:
+            raise ValueError(f'The files {self._edge_files()} must all have '
+                             f'as many layers, but they have '
+                             f'{[len(layers) for layers in found]}.')
+        out = []
+        for layers in zip(*found):
+            values = np.unique(np.concatenate(layers)).astype(np.float64)
+            if len(values) > 100:
+                raise ValueError(
+                    f'The interactions in {self.folder!r} have {len(values)} '
+                    f'different values, which are too many to be edge types; '
+                    f'group them into a few.')
+            # Stable: 0 first, the others stay in order.
+            out.append(values[np.argsort(values != 0, kind='stable')])
+        return out
+
+    def _types(self, values: list[np.ndarray],
+               position: np.ndarray) -> np.ndarray:
+        """Types `[S, L, N, N]` int64, 0 on the diagonal."""
+        file = self._file('edges', self.split)
+        if not osp.isfile(file):
+            raise FileNotFoundError(
+                f'There is no file {file!r}, but other splits have theirs; '
+                f'add it, or move them away.')
+        edges = self._edges(file)
+        num_systems, num_particles = position.shape[:2]
+        if edges.shape[0] != num_systems or edges.shape[2] != num_particles:
+            raise ValueError(
+                f'{file!r} must hold the interactions of {num_systems} systems '
+                f'of {num_particles} particles, but its shape is '
+                f'{list(edges.shape)}.')
+        types = np.zeros(edges.shape, dtype=np.int64)
+        for layer, of_layer in enumerate(values):
+            for number, value in enumerate(of_layer):
+                types[:, layer][edges[:, layer] == value] = number
+        diagonal = np.arange(num_particles)
+        types[:, :, diagonal, diagonal] = 0
+        return types

@@ -1,0 +1,180 @@
+"""Learned force laws over the true ones."""
+from collections.abc import Sequence
+from typing import Optional, Union
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
+
+from pyg_fnri.metrics.law_error import (
+    check_distance,
+    check_laws,
+    check_seen,
+    interpolate,
+    relative_law_error,
+    supported_distances,
+)
+
+from .arrays import check_count
+from .style import INK, LAYER_COLORS, PALE, add_legend, make_panels
+
+Array = Union[Tensor, np.ndarray]
+
+DASHES = (0, (3, 2))
+GROUND = '#DFDFDF'
+
+
+def plot_laws(
+    distance: Array,
+    learned: Array,
+    true: Optional[Array] = None,
+    *,
+    names: Optional[Sequence[str]] = None,
+    seen: Optional[Array] = None,
+) -> Figure:
+    r"""Draw learned (solid) over true (dashed) force laws, a panel and a
+    colour per channel.
+
+    Where hardly a pair was seen, a learned law is pale. The limits are chosen
+    for the other distances; a law that diverges leaves the panel, where its
+    error counts all the same.
+
+    Args:
+        distance (torch.Tensor): Where the laws are given, in metre, positive
+            and increasing, :obj:`[K]`.
+        learned (torch.Tensor): The learned laws, forces on a particle of unit
+            mass in newton, positive where repulsive, :obj:`[C, K]`.
+        true (torch.Tensor, optional): The true laws, :obj:`[C, K]`.
+        names (Sequence[str], optional): A name per channel.
+        seen (torch.Tensor, optional): Distances of pairs in the data, in
+            metre, :obj:`[num_seen]`. Their density is drawn below the laws,
+            and each panel tells the
+            :func:`~pyg_fnri.metrics.relative_law_error` if there are true
+            laws.
+
+    Raises:
+        TypeError: If an argument holds anything but real numbers.
+        ValueError: If shapes do not fit together, a value is not finite, the
+            distances are not positive and increasing, or do not cover those
+            seen, or a true law is zero at all of these.
+    """
+    at = check_distance(distance)
+    laws = check_laws('learned', learned, len(at))
+    truths, errors = None, None
+    if true is not None:
+        truths = check_laws('true', true, len(at), len(laws))
+    if names is None:
+        names = [f'channel {channel}' for channel in range(len(laws))]
+    check_count('names', len(names), len(laws), 'channels')
+    if seen is None:
+        support = np.linspace(at[0], at[-1], 1000)
+        right = at[-1]
+    else:
+        support = supported_distances(at, seen)
+        right = min(1.08 * support.max(), at[-1])
+        if truths is not None:
+            errors = relative_law_error(at, laws, truths, seen)
+
+    width = {1: 5.2, 2: 4.5}.get(len(laws), 3.6)
+    figure, axes = make_panels(len(laws), width, height=2.8)
+    for channel, ax in enumerate(axes):
+        color = LAYER_COLORS[channel % len(LAYER_COLORS)]
+        ax.set_title(names[channel], fontsize=12, color=color,
+                     fontweight='bold')
+        curves = laws[[channel]]
+        if truths is not None:
+            curves = np.stack([laws[channel], truths[channel]])
+        values = interpolate(at, curves, support)
+        _set_limits(ax, right, values, ground=0. if seen is None else 0.24)
+        if seen is not None:
+            _draw_density(ax, check_seen(seen), right)
+        ax.axhline(0, color=INK, lw=0.8, zorder=1)
+        _draw_law(ax, at, laws[channel], support, color)
+        if truths is not None:
+            ax.plot(at, truths[channel], color=_dark(color), lw=1.3, ls=DASHES,
+                    zorder=4)
+        if errors is not None:
+            first, last = values[0, [support.argmin(), support.argmax()]]
+            _write_error(ax, errors[channel], rising=last > first)
+        ax.set_xlabel('distance (m)', fontsize=9, color=INK)
+    axes[0].set_ylabel('force (N), + repels', fontsize=9, color=INK)
+    handles = [Line2D([], [], color=INK, lw=4, alpha=0.65, label='learned')]
+    if max(support.min() - at[0], right - support.max()) > 0.01 * right:
+        handles.append(
+            Line2D([], [], color=_pale(INK), lw=4, label='extrapolated'))
+    if truths is not None:
+        handles.append(
+            Line2D([], [], color=INK, lw=1.3, ls=DASHES, label='true'))
+    if seen is not None:
+        handles.append(
+            Line2D([], [], color=GROUND, lw=8, solid_capstyle='butt',
+                   label='distances seen'))
+    add_legend(figure, handles)
+    return figure
+
+
+def _set_limits(ax: Axes, right: float, values: np.ndarray,
+                ground: float) -> None:
+    """Limits for the values where the law is supported, :obj:`[*, Q]`."""
+    # The most extreme values in full, unless they are far off the others: at
+    # close encounters a charge's force is a hundred times the usual.
+    least, low, high, most = np.quantile(values, [0., 0.05, 0.95, 1.])
+    low, high = min(low, 0.), max(high, 0.)
+    reach = 2 * (high - low) or np.inf
+    low = least if low - reach < least < low else low
+    high = most if high < most < high + reach else high
+    span = (high - low) or 1.
+    ax.set_xlim(0, right)
+    ax.set_ylim(low - (0.05 + ground) * span, high + 0.15 * span)
+    ticks = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    near = (ticks > low - 0.04 * span) & (ticks < high + 0.1 * span)
+    ax.set_yticks(ticks[near])
+    ax.spines[['top', 'right']].set_visible(False)
+    ax.spines[['left', 'bottom']].set_color(PALE)
+    ax.tick_params(color=PALE, labelcolor=INK, labelsize=8)
+
+
+def _draw_density(ax: Axes, seen: np.ndarray, right: float) -> None:
+    """How often each distance was seen, in the lowest part of a panel."""
+    bins = right / 200 * np.arange(221)  # some beyond the right end
+    count, _ = np.histogram(seen, bins)
+    kernel = np.exp(-np.linspace(-2.5, 2.5, 15)**2 / 2)
+    density = np.convolve(count, kernel, mode='same')
+    ax.fill_between((bins[1:] + bins[:-1]) / 2, 0.16 * density / density.max(),
+                    transform=ax.get_xaxis_transform(), color=GROUND, lw=0,
+                    zorder=0)
+
+
+def _draw_law(ax: Axes, distance: np.ndarray, law: np.ndarray,
+              support: np.ndarray, color: str) -> None:
+    """A learned law, pale at distances beyond the supported ones."""
+    low, high = support.min(), support.max()
+    at = np.union1d(distance, [low, high])  # the parts meet exactly
+    law = np.interp(at, distance, law)
+    ax.fill_between(at, law, color=color, alpha=0.08, lw=0, zorder=0.5)
+    for part, shade in [(at <= low, _pale(color)), (at >= high, _pale(color)),
+                        ((at >= low) & (at <= high), color)]:
+        ax.plot(at[part], law[part], color=shade, lw=4, zorder=3,
+                solid_capstyle='butt')
+
+
+def _write_error(ax: Axes, error: float, rising: bool) -> None:
+    """The relative error, in the upper corner that the law keeps off."""
+    percent = f'{100 * error:.{0 if error > 0.1 else 1}f}'
+    x, side = (0, 'left') if rising else (1, 'right')
+    ax.annotate(f'error {percent} %', (x, 1), (6 - 12 * x, -4), 'axes fraction',
+                'offset points', ha=side, va='top', fontsize=10, color=INK)
+
+
+def _pale(color: str) -> tuple[float, float, float]:
+    red, green, blue = to_rgb(color)
+    return 0.3 * red + 0.7, 0.3 * green + 0.7, 0.3 * blue + 0.7
+
+
+def _dark(color: str) -> tuple[float, float, float]:
+    red, green, blue = to_rgb(color)
+    return 0.3 * red, 0.3 * green, 0.3 * blue

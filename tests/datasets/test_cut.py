@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+
+from pyg_fnri.datasets.cut import Cut
+from pyg_fnri.datasets.recording import Recording
+
+
+def recordings(*lengths):
+    return [
+        Recording(f's{k}', [0, 1], np.zeros((2, length, 1)), 1.0)
+        for k, length in enumerate(lengths)
+    ]
+
+
+def test_all_systems_are_whole_by_default():
+    parts = Cut().parts(recordings(9, 9))
+    assert parts == [(0, range(9), [range(9)]), (1, range(9), [range(9)])]
+
+
+def test_several_systems_are_split_by_system():
+    found = {}
+    for split in ('train', 'val', 'test'):
+        parts = Cut(split).parts(recordings(*[9] * 10))
+        assert all(of_split == [range(9)] for _, _, of_split in parts)
+        found[split] = {number for number, _, _ in parts}
+    assert [len(numbers) for numbers in found.values()] == [8, 1, 1]
+    assert set.union(*found.values()) == set(range(10))
+
+
+@pytest.mark.parametrize('kwargs, lengths', [
+    ({}, (100, )),
+    ({
+        'split_by': 'time'
+    }, (100, 80)),
+])
+def test_frames_of_a_split_by_time_are_in_no_other(kwargs, lengths):
+    seen = []
+    for split in ('train', 'val', 'test'):
+        cut = Cut(split, (0.5, 0.25, 0.25), window=10, stride=5, **kwargs)
+        for number, block, parts in cut.parts(recordings(*lengths)):
+            assert all(len(part) == 10 for part in parts)
+            assert all(block.start <= part.start and part.stop <= block.stop
+                       for part in parts)
+            frames = set().union(*parts)
+            for other_number, other in seen:
+                assert number != other_number or not frames & other
+            seen.append((number, frames))
+    assert len(seen) == 3 * len(lengths)
+    # Training comes first, test last.
+    assert max(seen[0][1]) < min(seen[-1][1])
+
+
+def test_recordings_of_different_lengths_are_cut_into_windows():
+    parts = Cut(window=4).parts(recordings(9, 4))
+    assert [part for _, _, part in parts] == [[range(4), range(4, 8)],
+                                              [range(4)]]
+
+
+@pytest.mark.parametrize('cut, lengths, message', [
+    (Cut(), (9, 7), "'s1' has 7 frames and system 's0' has 9.*window=7"),
+    (Cut(window=8), (9, 7), "'s1' is too short: 7 .* takes 8"),
+    (Cut('val', window=8), (50, ), "'s0' is too short: 5 .*'val'"),
+    (Cut('train'), (50, ), 'pass window.*window=5'),
+    (Cut('test', (0.5, 0.5, 0)), (9, 9), "No system is in the split 'test'"),
+    (Cut('test', (0.5, 0.5, 0), window=4), (9, ), 'No system'),
+])
+def test_what_cannot_be_cut_is_said(cut, lengths, message):
+    with pytest.raises(ValueError, match=message):
+        cut.parts(recordings(*lengths))
+
+
+@pytest.mark.parametrize('kwargs, error, message', [
+    ({
+        'split': 'valid'
+    }, ValueError, "split is 'valid'"),
+    ({
+        'split_by': 'particle'
+    }, ValueError, "split_by is 'particle'"),
+    ({
+        'fractions': (1, 1, 1)
+    }, ValueError, 'fractions'),
+    ({
+        'seed': 0.5
+    }, TypeError, 'seed'),
+    ({
+        'window': 1
+    }, ValueError, 'window'),
+    ({
+        'window': 4,
+        'stride': 0
+    }, ValueError, 'stride'),
+    ({
+        'stride': 4
+    }, ValueError, 'pass window too'),
+])
+def test_wrong_arguments_are_refused(kwargs, error, message):
+    with pytest.raises(error, match=message):
+        Cut(**kwargs)
+
+
+def test_representation_shows_all():
+    assert repr(Cut('val', seed=3, window=5)) == (
+        "Cut(split='val', fractions=(0.8, 0.1, 0.1), split_by=None, seed=3, "
+        "window=5, stride=None)")

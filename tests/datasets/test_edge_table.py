@@ -1,0 +1,84 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyg_fnri.datasets.edge_table import candidate_edges, true_types
+from pyg_fnri.datasets.recording import Recording
+
+SYSTEMS = [
+    Recording('A', [1, 2, 3], np.zeros((3, 2, 1)), 1.0),
+    Recording('B', [2, 3], np.zeros((2, 2, 1)), 1.0),
+]
+
+
+def table(rows, columns='system sender receiver layer type'):
+    return pd.DataFrame(rows, columns=columns.split()[:len(rows[0])])
+
+
+EDGES = table([('A', 3, 1), ('A', 2, 1), ('B', 3, 2), ('A', 1, 3)])
+TRUTH = table([('A', 3, 1, 'spring', 1), ('A', 1, 3, 'charge', 2),
+               ('B', 2, 3, 'spring', 0), ('A', 3, 1, 'charge', 1)])
+
+
+def test_candidate_edges_are_sorted_by_receiver():
+    first, second = candidate_edges(EDGES, SYSTEMS)
+    assert first.tolist() == [[1, 2, 0], [0, 0, 2]]
+    assert second.tolist() == [[1], [0]]
+
+
+def test_without_systems_they_are_those_of_all():
+    shared = table([(3, 2), (2, 3)], 'sender receiver')
+    first, second = candidate_edges(shared, SYSTEMS)
+    assert first.tolist() == [[2, 1], [1, 2]]
+    assert second.tolist() == [[1, 0], [0, 1]]
+
+
+def test_a_system_may_have_no_edges():
+    first, second = candidate_edges(EDGES[EDGES.system == 'A'], SYSTEMS)
+    assert first.shape == (2, 3) and second.shape == (2, 0)
+
+
+def test_truth_has_row_receiver_and_column_sender():
+    (first, second), layers, num_types = true_types(TRUTH, SYSTEMS)
+    assert layers == ['charge', 'spring'] and num_types == [3, 2]
+    assert first.shape == (2, 3, 3) and second.shape == (2, 2, 2)
+    assert first.dtype == np.int64
+    assert first[0].tolist() == [[0, 0, 1], [0, 0, 0], [2, 0, 0]]
+    assert first[1].tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
+    assert not second.any()
+
+
+def test_truth_of_one_layer_and_all_systems():
+    shared = pd.DataFrame({'sender': ['2'], 'receiver': [3.0], 'type': [1]})
+    (first, second), layers, num_types = true_types(shared, SYSTEMS)
+    assert layers == [0] and num_types == [2]
+    assert first[0, 2, 1] == 1 and second[0, 1, 0] == 1
+    assert first.sum() == second.sum() == 1
+
+
+@pytest.mark.parametrize('rows, message', [
+    ([('A', 3, 1), ('C', 2, 1)], "Row 1 .*'C'.* none of the 2"),
+    ([('A', 3, 1), ('B', 1, 2)], "Row 1 .*'1'.* particles of system 'B'"),
+    ([('A', 3, 1), ('A', 2, 2)], "Row 1 .* particle '2' to itself"),
+    ([('A', 3, 1), ('A', 2, 1), ('A', 3, 1)], 'Row 2 .* twice'),
+    ([('A', 3, 1), ('A', None, 1)], "Row 1 .* no 'sender'"),
+    ([('A', 3)], "one column 'receiver'"),
+])
+def test_wrong_edges_are_said(rows, message):
+    with pytest.raises(ValueError, match=message):
+        candidate_edges(table(rows), SYSTEMS)
+
+
+@pytest.mark.parametrize('rows, message', [
+    ([('A', 3, 1, 0, 1), ('A', 3, 1, 0, 1)], "two rows for layer 0 of .*'A', "
+     'from particle 3 to 1'),
+    ([('A', 3, 1, 0, 1), ('A', 2, 1, 0, -1)], 'Row 1 .* type -1'),
+    ([('A', 3, 1, 0, 1), ('A', 2, 1, 0, 0.5)], 'Row 1 .* type 0.5'),
+    ([('A', 3, 1, 0, 1), ('A', 2, 1, 0, 'x')], "Row 1 .* type 'x'"),
+    ([('A', 3, 1, 0, 1), ('A', 2, 1, None, 1)], "Row 1 .* no 'layer'"),
+    ([('A', 3, 1, 0)], "one column 'type'"),
+    ([('A', 3, 4, 0, 1)], "Row 0 .*'4'"),
+])
+def test_wrong_truth_is_said(rows, message):
+    with pytest.raises(ValueError, match=message):
+        true_types(table(rows), SYSTEMS)

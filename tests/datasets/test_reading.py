@@ -1,0 +1,130 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyg_fnri.datasets.reading import Reading
+
+
+def table(names='xy', num_steps=4):
+    rng = np.random.default_rng(0)
+    rows = [(t, p, *rng.normal(size=len(names)))
+            for t in range(num_steps) for p in 'ab']
+    return pd.DataFrame(rows, columns=['time', 'particle', *names])
+
+
+def test_positions_are_found_by_name():
+    for names in ('x', 'xy', 'xyz'):
+        (recording, ), derive = Reading().read(table(names))
+        assert recording.x.shape == (2, 4, len(names)) and derive
+
+
+def test_velocities_are_found_by_name():
+    frame = table('vxyu')
+    frame.columns = ['time', 'particle', 'vy', 'x', 'y', 'vx']
+    (recording, ), derive = Reading().read(frame)
+    assert not derive
+    a = frame[frame.particle == 'a']
+    assert np.array_equal(recording.x[0], a[['x', 'y', 'vx', 'vy']])
+
+
+def test_features_can_be_named():
+    frame = table('uvw')
+    (recording, ), derive = Reading(position=['u'], velocity=['w']).read(frame)
+    a = frame[frame.particle == 'a']
+    assert np.array_equal(recording.x[0], a[['u', 'w']]) and not derive
+    (recording, ), derive = Reading(position=['w', 'u'], velocity=()).read(frame)
+    assert np.array_equal(recording.x[0], a[['w', 'u']]) and not derive
+    assert Reading(position=['u']).read(frame)[1]
+
+
+def test_all_columns_can_be_named():
+    frame = table().rename(columns={'time': 't', 'particle': 'id'})
+    frame['trial'] = 5
+    reading = Reading('trial', 't', 'id')
+    assert reading.read(frame)[0][0].name == 5
+    # Called as by default, it is found.
+    reading = Reading(time='t', particle='id')
+    assert reading.read(frame.rename(columns={'trial': 'system'}))[0][0].name == 5
+    assert reading.read(frame)[0][0].name == 0
+
+
+def test_arrays_are_taken_as_they_are():
+    x = np.random.rand(3, 2, 5, 4)
+    recordings, derive = Reading().read(x)
+    assert len(recordings) == 3 and not derive
+    assert np.array_equal(recordings[1].x, x[1])
+    assert recordings[1].time_step == 1
+
+
+def test_features_of_arrays_have_numbers():
+    x = np.random.rand(3, 2, 5, 4)
+    recordings, derive = Reading(position=[3, 0], time_step=0.5).read(x)
+    assert np.array_equal(recordings[2].x, x[2][..., [3, 0]]) and derive
+    assert recordings[2].time_step == 0.5
+    recordings, derive = Reading(position=[1], velocity=[2]).read(x)
+    assert np.array_equal(recordings[2].x, x[2][..., 1:3]) and not derive
+
+
+def test_short_gaps_are_filled():
+    frame = table().drop(index=2)
+    (recording, ), _ = Reading(max_gap=1).read(frame)
+    assert recording.num_filled == 1 and np.isfinite(recording.x).all()
+    x = np.random.rand(1, 2, 5, 4)
+    x[0, 1, 2, 3] = np.nan
+    assert Reading(max_gap=1).read(x)[0][0].num_filled == 1
+    for source in (frame, x):
+        with pytest.raises(ValueError, match='max_gap=1, now 0'):
+            Reading().read(source)
+
+
+@pytest.mark.parametrize('kwargs, source, message', [
+    ({}, table('uv'), "none of the columns x, y and z.*'u'.*position"),
+    ({}, table('xy').assign(vx=0.0), r"\['vx'\] but not all of .*'vy'"),
+    ({
+        'system': 'trial'
+    }, table(), "one column 'trial'"),
+    ({
+        'position': ['x', 'q']
+    }, table(), "one column 'q'"),
+    ({
+        'position': [0, 4]
+    }, np.zeros((3, 2, 5, 4)), 'numbered 0 to 3'),
+    ({
+        'position': ['x']
+    }, np.zeros((3, 2, 5, 4)), 'numbered 0 to 3'),
+])
+def test_what_is_not_there_is_said(kwargs, source, message):
+    with pytest.raises(ValueError, match=message):
+        Reading(**kwargs).read(source)
+
+
+@pytest.mark.parametrize('kwargs, error, message', [
+    ({
+        'position': 'xy'
+    }, TypeError, 'position must be a sequence'),
+    ({
+        'position': []
+    }, ValueError, 'position is empty'),
+    ({
+        'velocity': ['vx']
+    }, ValueError, 'name those of the position'),
+    ({
+        'position': ['x', 'y'],
+        'velocity': ['vx']
+    }, ValueError, 'Each position needs'),
+    ({
+        'max_gap': -1
+    }, ValueError, 'max_gap'),
+    ({
+        'time_step': 0
+    }, ValueError, 'time_step must be above 0'),
+])
+def test_wrong_arguments_are_refused(kwargs, error, message):
+    with pytest.raises(error, match=message):
+        Reading(**kwargs)
+
+
+def test_representation_shows_all():
+    assert repr(Reading(position=['x'], max_gap=2)) == (
+        "Reading(system=None, time='time', particle='particle', "
+        "position=('x',), velocity=None, time_step=None, max_gap=2)")

@@ -1,0 +1,164 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.colors import to_rgb
+
+from pyg_fnri.metrics import relative_law_error
+from pyg_fnri.plot import plot_laws
+from pyg_fnri.plot.style import LAYER_COLORS
+
+DISTANCE = torch.linspace(0.03, 12., 600)
+TRUE = torch.stack([-0.1 * DISTANCE, 0.2 / DISTANCE**2, 0.1 - 0.1 * DISTANCE])
+# Most pairs are 0.3 to 5 m apart; a few came much closer.
+SEEN = np.concatenate([np.linspace(0.3, 5., 2000), [0.05] * 8])
+
+
+def learned_lines(ax):
+    """(colour, x, y) of the parts of the learned law."""
+    return [(to_rgb(line.get_color()), *line.get_data()) for line in ax.lines
+            if line.get_linewidth() == 4 and len(line.get_xdata()) > 1]
+
+
+def dashed_lines(ax):
+    return [line for line in ax.lines if line.get_linestyle() == '--']
+
+
+def shown(ax, y):
+    low, high = ax.get_ylim()
+    return (low < y) & (y < high)
+
+
+def test_laws_have_a_panel_and_a_colour_each(assert_saves, legend_texts):
+    names = ['spring', 'charge', 'finite spring']
+    learned = (TRUE * torch.tensor([[1.], [1.004], [0.8]])).requires_grad_()
+    figure = plot_laws(DISTANCE, learned, TRUE, names=names, seen=SEEN)
+    errors = [
+        100 * x for x in relative_law_error(DISTANCE, learned, TRUE, SEEN)
+    ]
+    assert errors == pytest.approx([0, 0.4, 20], rel=1e-3, abs=1e-3)
+    texts = ['error 0.0 %', 'error 0.4 %', 'error 20 %']
+    for k, ax in enumerate(figure.axes):
+        assert ax.get_title() == names[k]
+        assert ax.title.get_color() == LAYER_COLORS[k]
+        assert [text.get_text() for text in ax.texts] == [texts[k]]
+        assert ax.get_xlabel() == 'distance (m)'
+        true, = dashed_lines(ax)
+        assert np.allclose(true.get_xydata().T, [DISTANCE, TRUE[k]])
+        assert ax.get_xscale() == ax.get_yscale() == 'linear'
+    assert figure.axes[0].get_ylabel() == 'force (N), + repels'
+    assert legend_texts(figure) == [
+        'learned', 'extrapolated', 'true', 'distances seen'
+    ]
+    assert_saves(figure)
+
+
+def test_the_learned_law_is_pale_where_no_pair_was_seen():
+    seen = np.linspace(1.005, 5., 500)
+    ax, = plot_laws(DISTANCE, TRUE[:1], seen=seen).axes
+    below, above, between = learned_lines(ax)
+    color = to_rgb(LAYER_COLORS[0])
+    assert between[0] == color
+    assert below[0] == above[0] and sum(below[0]) > sum(color)
+    # The parts meet where the seen distances begin and end, on the law.
+    for (_, x, y), ends in zip((below, between, above),
+                               ([0.03, 1.005], [1.005, 5], [5, 12])):
+        assert x[[0, -1]] == pytest.approx(ends)
+        assert y == pytest.approx(-0.1 * x, abs=1e-6)
+
+
+def test_the_panel_shows_a_spring_whole_and_most_of_a_charge():
+    spring, charge, _ = plot_laws(DISTANCE, TRUE, seen=SEEN).axes
+    for ax in (spring, charge):
+        assert 5 < ax.get_xlim()[1] < 6  # not the twelve metre of the table
+        assert shown(ax, 0.)
+    assert shown(spring, -0.1 * SEEN).all()
+    force = 0.2 / SEEN**2  # up to 80 N, at most 1 N in 95 % of pairs
+    assert 0.9 < shown(charge, force).mean() < 1
+    assert charge.get_ylim()[1] < 3
+
+
+def test_a_weak_law_fills_its_panel():
+    near = 1e-3 * (DISTANCE < 0.4)  # felt by 2 % of the pairs
+    for law in (near, 1e-3 * TRUE[0]):
+        ax, = plot_laws(DISTANCE, law[None], seen=SEEN).axes
+        low, high = ax.get_ylim()
+        size = law[DISTANCE < 5].abs().max().item()
+        assert size < high - low < 1.5 * size
+
+
+def test_the_density_follows_the_distances_seen():
+    ax, = plot_laws(DISTANCE, TRUE[:1], seen=np.repeat([1., 4.], [30, 10])).axes
+    shape, = [
+        x for x in ax.collections
+        if x.get_transform() == ax.get_xaxis_transform()
+    ]
+    x, y = shape.get_paths()[0].vertices.T
+    high = [y[abs(x - at) < 0.2].max() for at in (1, 2.5, 4)]
+    assert high[0] == pytest.approx(0.16) and high[1] == 0
+    assert high[2] == pytest.approx(high[0] / 3, rel=0.1)
+
+
+@pytest.mark.parametrize('sign, right', [(1, False), (-1, True)])
+def test_the_error_is_in_the_corner_that_the_law_keeps_off(sign, right):
+    law = sign * DISTANCE[None]
+    ax, = plot_laws(DISTANCE, law, law, seen=SEEN).axes
+    assert ax.texts[0].xy == (int(right), 1)
+
+
+def test_laws_alone_have_neither_error_nor_density(assert_saves, legend_texts):
+    figure = plot_laws(DISTANCE.numpy(), TRUE.numpy())
+    for k, ax in enumerate(figure.axes):
+        assert ax.get_title() == f'channel {k}'
+        assert not ax.texts and not dashed_lines(ax)
+        (color, x, y), = learned_lines(ax)
+        assert color == to_rgb(LAYER_COLORS[k])
+        assert np.allclose([x, y], [DISTANCE, TRUE[k]])
+    assert legend_texts(figure) == ['learned']
+    assert_saves(figure)
+
+
+def test_true_laws_without_distances_seen_have_no_error(legend_texts):
+    figure = plot_laws(DISTANCE, TRUE, TRUE)
+    assert not any(ax.texts for ax in figure.axes)
+    assert legend_texts(figure) == ['learned', 'true']
+
+
+def test_a_law_of_zero_can_be_drawn(assert_saves):
+    figure = plot_laws(DISTANCE, 0 * TRUE[:1], seen=SEEN)
+    assert shown(figure.axes[0], 0.)
+    assert_saves(figure)
+
+
+@pytest.mark.parametrize('num_channels, size', [(2, (9., 3.2)),
+                                                (3, (10.8, 3.2))])
+def test_pictures_are_compact(num_channels, size):
+    figure = plot_laws(DISTANCE, TRUE[:num_channels])
+    assert figure.get_size_inches() == pytest.approx(size)
+
+
+@pytest.mark.parametrize('name, value, error, message', [
+    ('distance', DISTANCE[:9], ValueError, r'expected \[num_channels, 9\]'),
+    ('distance', DISTANCE.flip(0), ValueError, 'increasing'),
+    ('distance', DISTANCE - 1, ValueError, 'positive'),
+    ('learned', TRUE[0], ValueError, r'learned has shape \[600\]'),
+    ('learned', TRUE * math.nan, ValueError, 'learned holds NaN'),
+    ('true', TRUE[:2], ValueError, r'true has shape \[2, 600\], expected \[3'),
+    ('true', TRUE * math.inf, ValueError, 'true holds NaN or infinite'),
+    ('true', 0 * TRUE, ValueError, 'law of channel 0 is zero'),
+    ('names', ['spring'], ValueError, 'names is for 1 channels, expected 3'),
+    ('seen', SEEN[:0], ValueError, 'at least one distance'),
+    ('seen', SEEN[None], ValueError, r'expected \[num_seen\]'),
+    ('seen', 20 + SEEN, ValueError, 'ranges that overlap'),
+    ('seen', SEEN * math.nan, ValueError, 'seen holds NaN'),
+])
+def test_bad_laws_are_refused(name, value, error, message):
+    arguments = {
+        'distance': DISTANCE,
+        'learned': TRUE,
+        'true': TRUE,
+        'seen': SEEN
+    }
+    with pytest.raises(error, match=message):
+        plot_laws(**{**arguments, name: value})

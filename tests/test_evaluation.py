@@ -1,0 +1,194 @@
+import json
+from itertools import permutations, product
+
+import pytest
+import torch
+from torch_geometric.data import Batch
+
+from pyg_fnri.evaluation import evaluate, static_rollout
+from pyg_fnri.nn import FNRI, NRI, SFNRI, MinMaxScaling
+from pyg_fnri.transforms import SplitTrajectory
+
+
+@pytest.fixture
+def systems(make_system):
+    """Systems of different size, with a true graph."""
+    out = []
+    for num_particles in (3, 5, 4, 2, 5):
+        system = make_system(num_particles=num_particles, num_steps=26)
+        system.edge_label = torch.randint(2, (system.num_edges, 2))
+        out.append(SplitTrajectory(12)(system))
+    return out
+
+
+@pytest.fixture
+def batches(systems):
+    """The same, in batches of different size."""
+    return [
+        Batch.from_data_list(systems[:3]),
+        Batch.from_data_list(systems[3:])
+    ]
+
+
+@pytest.fixture
+def units(systems):
+    x = torch.cat([torch.cat([data.x, data.y], dim=1) for data in systems])
+    return MinMaxScaling(4).fit(1.5 * x)
+
+
+@pytest.fixture
+def make_model(systems, shake):
+    """Makes a model of its own units that sees some graph."""
+    def make(model):
+        out = model(4, 12, [2, 2], hidden_channels=8)
+        out.scaling.fit(torch.cat([data.x for data in systems]))
+        return shake(out)
+
+    return make
+
+
+def mean(values):
+    return torch.cat([value.flatten() for value in values]).double().mean()
+
+
+def rollout(model, data, edge_attr, horizon):
+    """Frames 1, 2, ... of y in physical units, one after the other."""
+    frames = []
+    for t in range(data.y.size(1) - 1):
+        if t % horizon == 0:
+            state = data.y[:, t]
+        state = model.scaling.inverse(
+            model.decoder.step(model.scaling(state), data.edge_index,
+                               edge_attr))
+        frames.append(state)
+    return torch.stack(frames, dim=1)
+
+
+@pytest.mark.parametrize('num_frames', [2, 3, 12, 21])
+@pytest.mark.parametrize('pred_steps', [1, 2, 10, 20, 50])
+def test_static_rollout_equals_a_loop(num_frames, pred_steps):
+    y = torch.randn(3, num_frames, 4)
+    out = static_rollout(y, pred_steps)
+    assert out.size() == (3, num_frames - 1, 4)
+    for t in range(num_frames - 1):
+        if t % pred_steps == 0:
+            state = y[:, t]
+        assert out[:, t].equal(state)
+
+
+@pytest.mark.parametrize('pred_steps', [0, -1])
+def test_static_rollout_needs_a_step(pred_steps):
+    with pytest.raises(ValueError, match=f'pred_steps={pred_steps}'):
+        static_rollout(torch.zeros(3, 12, 4), pred_steps)
+
+
+@pytest.mark.parametrize('model', [NRI, FNRI, SFNRI])
+def test_rollout_errors_equal_a_computation_by_hand(model, make_model, systems,
+                                                    batches, units):
+    model = make_model(model)
+    report = evaluate(model, batches, units, [2, 2], horizons=(1, 4, 10))
+    assert report['num_systems'] == 5
+    low, high = units.offset - units.scale, units.offset + units.scale
+    for horizon in (1, 4, 10):
+        ours, static = [], []
+        for data in systems:
+            edge_attr = model.latent.encode_types(model.predict(data))
+            y = data.y[:, 1:]
+            with torch.no_grad():
+                out = rollout(model, data, edge_attr, horizon)
+            ours.append((2 * (out - y) / (high - low)).square())
+            out = static_rollout(data.y, horizon)
+            static.append((2 * (out - y) / (high - low)).square())
+        assert report['rollout_mse'][horizon] == pytest.approx(
+            mean(ours).item(), rel=1e-4)
+        assert report['static_mse'][horizon] == pytest.approx(
+            mean(static).item(), rel=1e-4)
+
+
+@pytest.mark.parametrize('model', [FNRI, SFNRI])
+def test_accuracies_equal_a_search_by_hand(model, make_model, systems, batches,
+                                           units):
+    model = make_model(model)
+    report = evaluate(model, batches, units, [2, 2], horizons=(1, ))
+    predicted = torch.cat([model.predict(data) for data in systems])
+    true = torch.cat([data.edge_label for data in systems])
+    assert 0 < predicted.double().mean() < 1  # Not all of one type.
+    found = []
+    for order in permutations(range(2)):
+        for flip in product(range(2), repeat=2):
+            right = (predicted[:, order] ^ torch.tensor(flip)) == true
+            found.append((right.all(dim=-1).double().mean().item(),
+                          right.double().mean(dim=0).tolist()))
+    combined, layers = max(found, key=lambda x: (x[0], sum(x[1])))
+    assert report['edge_accuracy']['combined'] == pytest.approx(combined)
+    assert report['edge_accuracy']['layers'] == pytest.approx(layers)
+    right = report['relabelling'](predicted) == true
+    assert right.all(dim=-1).double().mean().item() == pytest.approx(combined)
+
+
+def test_joint_accuracy_relabels_every_batch(make_model, systems, batches,
+                                             units):
+    model = make_model(NRI)
+    report = evaluate(model, batches, units, [2, 2], horizons=(1, ))
+    right, num_edges = 0, 0
+    for batch in batches:
+        predicted = model.predict(batch)[:, 0]
+        true = batch.edge_label @ torch.tensor([2, 1])
+        right += max((torch.tensor(way)[predicted] == true).sum().item()
+                     for way in permutations(range(4)))
+        num_edges += batch.num_edges
+    joint = report['joint_edge_accuracy']['combined']
+    assert joint == pytest.approx(right / num_edges)
+    assert joint >= report['edge_accuracy']['combined']
+
+
+def test_batches_of_another_size_give_the_same(make_model, systems, batches,
+                                               units):
+    model = make_model(FNRI)
+    whole = evaluate(model, batches, units, [2, 2], horizons=(1, 10))
+    single = evaluate(model, systems, units, [2, 2], horizons=(1, 10))
+    assert single['num_systems'] == whole['num_systems']
+    assert single['edge_accuracy'] == whole['edge_accuracy']
+    for kind in ('rollout_mse', 'static_mse'):
+        assert single[kind] == pytest.approx(whole[kind], rel=1e-5)
+
+
+def test_no_truth_no_accuracy(make_model, systems, batches, units):
+    model = make_model(FNRI)
+    labelled = evaluate(model, batches, units, [2, 2])
+    for batch in batches:
+        del batch.edge_label
+    report = evaluate(model, batches, units, [2, 2])
+    assert labelled.keys() - report.keys() == {
+        'edge_accuracy', 'joint_edge_accuracy', 'relabelling'
+    }
+    assert report['rollout_mse'] == labelled['rollout_mse']
+
+
+def test_horizons_beyond_the_trajectory_are_left_out(make_model, batches,
+                                                     units):
+    report = evaluate(make_model(FNRI), batches, units, [2, 2],
+                      horizons=(1, 11, 12, 20))
+    assert list(report['rollout_mse']) == [1, 11]
+    assert list(report['static_mse']) == [1, 11]
+
+
+def test_report_is_plain_and_the_model_is_as_before(make_model, batches, units):
+    model = make_model(FNRI)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    report = evaluate(model.train(), batches, units, [2, 2])
+    del report['relabelling']
+    assert json.loads(json.dumps(report))['num_systems'] == 5
+    for key, value in model.state_dict().items():
+        assert value.equal(before[key]), key
+
+
+def test_what_cannot_be_evaluated_is_refused(make_model, systems, units):
+    model = make_model(FNRI)
+    with pytest.raises(ValueError, match='no systems to evaluate on'):
+        evaluate(model, [], units, [2, 2])
+    with pytest.raises(ValueError, match='continuations y of 12 frames'):
+        evaluate(model, systems, units, [2, 2], horizons=(12, 20))
+    del systems[0].y
+    with pytest.raises(ValueError, match='no continuation y'):
+        evaluate(model, systems, units, [2, 2])
