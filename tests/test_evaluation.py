@@ -165,6 +165,22 @@ def test_no_truth_no_accuracy(make_model, systems, batches, units):
     assert report['rollout_mse'] == labelled['rollout_mse']
 
 
+def test_graphs_may_be_inferred_in_another_way(make_model, systems, batches,
+                                               units):
+    model = make_model(FNRI)
+    report = evaluate(model, batches, units, [2, 2], horizons=(4, ),
+                      infer=lambda batch: batch.edge_label)
+    assert report['edge_accuracy'] == {'combined': 1., 'layers': [1., 1.]}
+    errors = []
+    for data in systems:
+        edge_attr = model.latent.encode_types(data.edge_label)
+        with torch.no_grad():
+            out = rollout(model, data, edge_attr, horizon=4)
+        errors.append(((out - data.y[:, 1:]) / units.scale).square())
+    assert report['rollout_mse'][4] == pytest.approx(
+        mean(errors).item(), rel=1e-4)
+
+
 def test_horizons_beyond_the_trajectory_are_left_out(make_model, batches,
                                                      units):
     report = evaluate(make_model(FNRI), batches, units, [2, 2],

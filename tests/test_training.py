@@ -1,4 +1,3 @@
-import logging
 import math
 import pickle
 from dataclasses import asdict
@@ -9,18 +8,21 @@ import torch
 
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import EdgeAccuracy
-from pyg_fnri.nn import FNRI, NRI, SFNRI
+from pyg_fnri.nn import FNRI, NRI, SFNRI, ForceLawDecoder
 from pyg_fnri.recipes import PaperRecipe, QuickRecipe
-from pyg_fnri.training import MODELS, RECIPES, Config, load_checkpoint
+from pyg_fnri.training import (
+    MODELS,
+    RECIPES,
+    Config,
+    SupervisedInference,
+    ValidationLines,
+    load_checkpoint,
+    quiet_lightning,
+    save_checkpoint,
+)
 
-logging.getLogger('pytorch_lightning').setLevel(logging.ERROR)
-
-pytestmark = [
-    pytest.mark.filterwarnings(f'ignore:{message}')
-    for message in ('.*does not have many workers.*', '.*LeafSpec.*',
-                    '.*Checkpoint directory.*', '.*no `val_dataloader`.*',
-                    '.*`lr_scheduler.step.*')
-]
+pytestmark = pytest.mark.filterwarnings('ignore:.*no `val_dataloader`.*',
+                                        'ignore:.*LeafSpec.*')
 
 
 def make_config(**kwargs):
@@ -33,17 +35,23 @@ def make_config(**kwargs):
                   names=['spring', 'charge'], options=options, **kwargs)
 
 
+@pytest.fixture(autouse=True)
+def quiet():
+    quiet_lightning()
+
+
 def build(train, **kwargs):
     module = make_config(**kwargs).build()
     module.fit_units(train._data.x)
     return module
 
 
-def make_trainer(max_steps):
+def make_trainer(max_steps, **kwargs):
     return pl.Trainer(accelerator='cpu', max_steps=max_steps, max_epochs=-1,
                       logger=False, enable_checkpointing=False,
                       enable_progress_bar=False, enable_model_summary=False,
-                      num_sanity_val_steps=0, check_val_every_n_epoch=100)
+                      num_sanity_val_steps=0, check_val_every_n_epoch=100,
+                      **kwargs)
 
 
 def fit(module, systems, max_steps=3, ckpt_path=None):
@@ -224,6 +232,90 @@ def test_no_accuracy_without_truth(trained, val):
     assert report == {'val_loss': validate(module, val)['val_loss']}
 
 
+def test_accuracies_of_a_given_graph(trained, val):
+    module, _ = trained
+    data = val[0]
+    wrong = data.edge_label.clone()
+    wrong[:5, 0] = 1 - wrong[:5, 0]
+    expected = {
+        'accuracy': 0.75,
+        'accuracy_spring': 0.75,
+        'accuracy_charge': 1.
+    }
+    assert module.accuracies(wrong, data) == expected
+    assert module.accuracies(wrong, data) == expected  # Nothing is kept.
+    del data.edge_label
+    assert module.accuracies(wrong, data) == {}
+
+
+def test_validation_prints_a_line(trained, val, capsys):
+    trainer = make_trainer(1, callbacks=[ValidationLines()])
+    trainer.validate(trained[0], SystemLoader(val, batch_size=32),
+                     verbose=False)
+    line, = capsys.readouterr().out.splitlines()
+    assert line.startswith('step 0   accuracy 0.')
+    loss = trainer.callback_metrics['val_loss']
+    assert f'loss {loss:.4g}' in line
+
+
+def supervise(train, systems, **kwargs):
+    """The losses of 8 steps, and the module."""
+    config = make_config()
+    plain = config.build()
+    module = SupervisedInference(plain.model, plain.recipe, config, **kwargs)
+    module.fit_units(train._data.x)
+    losses = []
+    module.log = lambda name, value, batch_size: losses.append(value.item())
+    fit(module, systems, max_steps=8)
+    return losses, module
+
+
+def test_supervision_teaches_the_encoder_alone(train):
+    systems = train[:16]  # The same batch in each step.
+    losses, module = supervise(train, systems)
+    assert losses[-1] < losses[0] - 0.01
+    before = build(train).model
+    batch = next(iter(SystemLoader(systems, batch_size=16)))
+    logits = before.encode(batch.x, batch.edge_index)
+    expected = torch.nn.functional.cross_entropy(logits.view(-1, 2),
+                                                 batch.edge_label.view(-1))
+    assert losses[0] == pytest.approx(expected.item(), rel=1e-5)
+    for p, other in zip(module.model.decoder.parameters(),
+                        before.decoder.parameters()):
+        assert p.equal(other)
+
+
+def test_supervision_takes_any_graphs(train):
+    systems = [train[i] for i in range(16)]
+    for system in systems:
+        system.edge_found = system.edge_label
+        system.edge_label = 1 - system.edge_label
+    found, _ = supervise(train, systems, target='edge_found')
+    true, _ = supervise(train, train[:16])
+    assert found == true
+    assert supervise(train, systems)[0] != true
+    for system in systems:
+        del system.edge_label
+    with pytest.raises(ValueError, match="have no 'edge_label'"):
+        supervise(train, systems)
+
+
+def test_laws_take_the_decoders_place(trained, val, tmp_path):
+    module, _ = trained
+    laws = module.with_laws(interval=0.1, half_width=5.).eval()
+    assert isinstance(laws.model.decoder.layer, ForceLawDecoder)
+    assert not isinstance(module.model.decoder.layer, ForceLawDecoder)
+    logits = [
+        m.model.encode(val[0].x, val[0].edge_index) for m in (module, laws)
+    ]
+    assert logits[0].equal(logits[1])
+    save_checkpoint(laws, str(tmp_path / 'laws.ckpt'))
+    loaded = load_checkpoint(str(tmp_path / 'laws.ckpt'))
+    assert loaded.model.decoder.layer.half_width == 5.
+    paths = [m.model.predict_trajectory(val[0], 5) for m in (laws, loaded)]
+    assert paths[0].equal(paths[1])
+
+
 def test_layers_without_a_name_have_their_number():
     module = Config(4, 49, [2, 2], options={
         'hidden_channels': 8
@@ -273,6 +365,26 @@ def test_training_goes_on_where_a_checkpoint_left_off(train, tmp_path):
     fit(first, systems, max_steps=4).save_checkpoint(tmp_path / 'some.ckpt')
     fit(second, systems, max_steps=6, ckpt_path=tmp_path / 'some.ckpt')
     assert_same_state(straight.state_dict(), second.state_dict())
+
+
+def test_checkpoint_is_written_whole_or_not_at_all(trained, tmp_path,
+                                                   monkeypatch):
+    module, _ = trained
+    path = tmp_path / 'some.ckpt'
+    save_checkpoint(module, str(path))
+    assert_same_state(
+        load_checkpoint(str(path)).state_dict(), module.state_dict())
+    before = path.read_bytes()
+
+    def break_off(checkpoint, path):
+        with open(path, 'wb') as file:
+            file.write(before[:1000])
+        raise OSError('No space left on device')
+
+    monkeypatch.setattr(torch, 'save', break_off)
+    with pytest.raises(OSError, match='No space left'):
+        save_checkpoint(module, str(path))
+    assert path.read_bytes() == before
 
 
 def test_loading_draws_no_random_numbers(trained):

@@ -100,8 +100,8 @@ TRUTH = torch.arange(16).view(1, 4, 4).masked_fill(torch.eye(4).bool(), 0)
 
 @pytest.mark.parametrize('transform, expected', [
     (NearestNeighbours(1), [(1, 0), (0, 1), (1, 2), (2, 3)]),
-    (NearestNeighbours(1, force_undirected=True),
-     [(1, 0), (0, 1), (2, 1), (1, 2), (3, 2), (2, 3)]),
+    (NearestNeighbours(1, force_undirected=True), [(1, 0), (0, 1), (2, 1),
+                                                   (1, 2), (3, 2), (2, 3)]),
     (WithinRadius(2.0), [(1, 0), (0, 1), (2, 1), (1, 2)]),
 ])
 def test_near_edges_are_kept_with_their_types(transform, expected):
@@ -133,8 +133,7 @@ def test_near_edges_look_at_the_frames_that_a_model_observes():
     assert 3 in WithinRadius(2.0)(data).edge_index
 
 
-@pytest.mark.parametrize('transform',
-                         [NearestNeighbours(1), WithinRadius(1.0)])
+@pytest.mark.parametrize('transform', [NearestNeighbours(1), WithinRadius(1.0)])
 def test_near_edges_are_of_one_system(transform):
     with pytest.raises(ValueError, match='batch of them'):
         transform(Batch.from_data_list([line(), line()]))
@@ -147,11 +146,12 @@ def test_loaders_apply_near_edges_system_by_system():
 
 
 def test_near_edges_show_their_parameters():
-    assert repr(NearestNeighbours(3, 49, 2, True)) == (
-        'NearestNeighbours(3, num_observed=49, num_dims=2, '
-        'force_undirected=True)')
-    assert repr(WithinRadius(1.5, 49, 2)) == (
-        'WithinRadius(1.5, num_observed=49, num_dims=2)')
+    assert repr(NearestNeighbours(
+        3, 49, 2,
+        True)) == ('NearestNeighbours(3, num_observed=49, num_dims=2, '
+                   'force_undirected=True)')
+    assert repr(WithinRadius(
+        1.5, 49, 2)) == ('WithinRadius(1.5, num_observed=49, num_dims=2)')
     with pytest.raises(ValueError, match='num_neighbours'):
         NearestNeighbours(0)
     with pytest.raises(ValueError, match='radius'):

@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .names import Name, as_name, number_names
+from .names import Name, as_name, number_names, plain
 from .recording import Recording
 
 
@@ -76,9 +76,10 @@ def true_types(
     wrong = ~((kind >= 0) & (kind == np.floor(kind)) & (kind < 2**15))
     if wrong.any():
         row = int(wrong.argmax())
-        raise ValueError(f'Row {row} of the interactions has the type '
-                         f'{table["type"].iloc[row]!r}, but types are whole '
-                         f'numbers, 0 for none.')
+        raise ValueError(
+            f'Row {row} of the interactions has the type '
+            f'{plain(table["type"].iloc[row])!r}, but types are whole '
+            f'numbers, 0 for none.')
     kinds = kind.astype(np.int64)
     layer = np.zeros(len(table), dtype=np.int64)
     layers: list[Name] = [0]

@@ -6,7 +6,7 @@ from typing import Any, Optional
 import numpy as np
 import pandas as pd
 
-from .names import Name, number_names
+from .names import Name, number_names, plain
 from .recording import Recording, describe_time
 
 #: By how much of a time step the times may be off, since files round them.
@@ -155,7 +155,7 @@ class _Reader:
             where = f'row {row}' if name == self.columns.time else self.where(
                 row)
             raise ValueError(f'Column {name!r} must hold finite numbers, but '
-                             f'{where} has {cells.iloc[row]!r}.')
+                             f'{where} has {plain(cells.iloc[row])!r}.')
         return out
 
     def _time_step(self) -> float:
@@ -167,7 +167,8 @@ class _Reader:
             raise ValueError('No particle has rows at two times, so there are '
                              'no trajectories; check which columns hold '
                              'system, particle and time.')
-        return float(np.median(step))
+        # One that occurs, not the mean of two that do.
+        return float(np.quantile(step, 0.5, method='lower'))
 
     def _frames(self, time_step: float, max_gap: int) -> np.ndarray:
         """Which frame of its system each row belongs to, from 0 on."""
@@ -189,10 +190,11 @@ class _Reader:
         if wrong.any():
             k = int(wrong.argmax())
             raise ValueError(
-                f'From {self.where(order[k-1])} to {self.where(order[k])} '
-                f'all rows of {count[k] - 1:.0f} frames are missing, the time '
-                f'step being {time_step:.6g}; interpolating over so many '
-                f'would take max_gap={count[k] - 1:.0f}. Mend the table.')
+                f'Between {self.where(order[k-1])} and '
+                f'{self.where(order[k])} no particle of the system has a row, '
+                f'which leaves out frames: {count[k] - 1:.0f}, the time step '
+                f'being {time_step:.6g}. Mend the table, or interpolate over '
+                f'the gap by max_gap={count[k] - 1:.0f}, now {max_gap}.')
         total = np.cumsum(count).astype(np.int64)
         start = total[is_first.nonzero()[0]]
         frame = np.empty_like(total)
@@ -220,23 +222,24 @@ class _Reader:
         late = is_first & (frame > 0)
         is_last = np.append(is_first[1:], True)
         early = is_last & (frame + 1 < length[system])
-        for wrong, what in ((late, 'first'), (early, 'last')):
+        for wrong, what, when in ((late, 'first', 'before'), (early, 'last',
+                                                              'after')):
             if wrong.any():
                 k = int(wrong.argmax())
                 missing = (frame[k] if what == 'first' else length[system[k]] -
                            1 - frame[k])
                 raise ValueError(
                     f'The {what} row of a particle is {self.where(order[k])}, '
-                    f'but other particles of the system have {missing} more '
-                    f'times. Cut the system to the times that all of its '
-                    f'particles have, or leave the particle out.')
+                    f'but its system has times {when} that: {missing}. Cut '
+                    f'the system to the times that all of its particles have, '
+                    f'or leave the particle out.')
         gap = ~is_first & (step - 1 > max_gap)
         if gap.any():
             k = int(gap.argmax())
-            before = self.where(order[k - 1])
+            start = self._start(order[[k - 1]])
             raise ValueError(
-                f'After {before}, {step[k] - 1} rows of the particle are '
-                f'missing, the first one for '
-                f'{describe_time(self._start(order[[k - 1]]), 1, time_step)}; '
-                f'the next is row {order[k]}. Mend the table, or interpolate '
-                f'over the gap by max_gap={step[k] - 1}, now {max_gap}.')
+                f'Rows of a particle that are missing after '
+                f'{self.where(order[k - 1])}: {step[k] - 1}, the first one '
+                f'for {describe_time(start, 1, time_step)}; the next there '
+                f'is row {order[k]}. Mend the table, or interpolate over the '
+                f'gap by max_gap={step[k] - 1}, now {max_gap}.')

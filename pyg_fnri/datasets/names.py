@@ -32,3 +32,8 @@ def as_name(value: Any) -> Name:
     if isinstance(value, (int, float, np.number)) and float(value).is_integer():
         return int(value)
     return str(value)
+
+
+def plain(value: Any) -> Any:
+    """A cell of a table as plain Python has it."""
+    return value.item() if isinstance(value, np.generic) else value

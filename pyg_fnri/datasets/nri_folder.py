@@ -12,8 +12,9 @@ from pyg_fnri.data import from_trajectory
 from pyg_fnri.simulation import Trajectories
 
 from .cached_systems import CachedSystems, Joined
+from .edge_values import find_values, to_types
 from .particle_systems import join_systems
-from .sources import content_digest, read_arrays
+from .sources import content_digest, folder_name, read_arrays
 from .splits import SPLITS
 
 #: A part of every digest. Raise it whenever other systems are made of the same
@@ -95,10 +96,11 @@ class NRIFolder(CachedSystems):
         if not osp.isdir(self.folder):
             raise FileNotFoundError(f'There is no folder {self.folder!r}.')
         self.suffix = self._find_suffix() if suffix is None else suffix
+        files = [self._file(kind, split) for kind in ('loc', 'vel')]
         if name is None:
             name = osp.basename(osp.abspath(self.folder)) + self.suffix
             name = re.sub(r'[^\w+-]', '_', name)
-        files = [self._file(kind, split) for kind in ('loc', 'vel')]
+        name = folder_name(name, files[0])
         for file in files:
             if not osp.isfile(file):
                 raise FileNotFoundError(
@@ -106,13 +108,18 @@ class NRIFolder(CachedSystems):
                     f'and velocities (vel_*); name the suffix, or read other '
                     f'arrays as a TrajectoryTable.')
         # Types depend on the interactions of all splits.
-        files += self._edge_files()
+        edge_files = self._edge_files()
+        own = self._file('edges', split)
+        if edge_files and own not in edge_files:
+            raise FileNotFoundError(f'There is no file {own!r}, but other '
+                                    f'splits have theirs; add it, or move '
+                                    f'them away.')
         recipe = {
             'version': VERSION,
             'split': split,
             **{
                 osp.basename(file): content_digest(file)
-                for file in files
+                for file in files + edge_files
             },
         }
         super().__init__(root, name, split, recipe, transform, pre_transform,
@@ -130,10 +137,11 @@ class NRIFolder(CachedSystems):
                 f'Positions and velocities must be of one shape, but they are '
                 f'{list(position.shape)} and {list(velocity.shape)} in '
                 f'{self.folder!r}.')
-        values = self._edge_values()
+        edges = {file: self._edges(file) for file in self._edge_files()}
+        values = find_values(edges)
         types = None
-        if values:
-            types = self._types(values, position)
+        if edges:
+            types = self._types(edges, values, position)
         facts = {
             'edge_values': [of_layer.tolist() for of_layer in values],
             'num_edge_types': [max(2, len(of_layer)) for of_layer in values],
@@ -189,7 +197,8 @@ class NRIFolder(CachedSystems):
             raise ValueError(f'{file!r} holds systems of '
                              f'{array.shape[3]} particle, but a graph of '
                              f'interactions needs at least 2.')
-        array = array.astype(np.float32)
+        with np.errstate(over='ignore'):  # Found below.
+            array = array.astype(np.float32)
         if not np.isfinite(array).all():
             system, step, dim, particle = np.argwhere(
                 ~np.isfinite(array))[0].tolist()
@@ -214,51 +223,15 @@ class NRIFolder(CachedSystems):
                 f'{list(array.shape)} {array.dtype}.')
         return array
 
-    def _edge_values(self) -> list[np.ndarray]:
-        """The values of each layer, in the order of their types."""
-        found: list[list[np.ndarray]] = []
-        for file in self._edge_files():
-            edges = self._edges(file)
-            off_diagonal = ~np.eye(edges.shape[2], dtype=bool)
-            found.append([
-                np.unique(edges[:, layer, off_diagonal])
-                for layer in range(edges.shape[1])
-            ])
-        if len({len(layers) for layers in found}) > 1:
-            raise ValueError(f'The files {self._edge_files()} must all have '
-                             f'as many layers, but they have '
-                             f'{[len(layers) for layers in found]}.')
-        out = []
-        for layers in zip(*found):
-            values = np.unique(np.concatenate(layers)).astype(np.float64)
-            if len(values) > 100:
-                raise ValueError(
-                    f'The interactions in {self.folder!r} have {len(values)} '
-                    f'different values, which are too many to be edge types; '
-                    f'group them into a few.')
-            # Stable: 0 first, the others stay in order.
-            out.append(values[np.argsort(values != 0, kind='stable')])
-        return out
-
-    def _types(self, values: list[np.ndarray],
+    def _types(self, edges: dict[str, np.ndarray], values: list[np.ndarray],
                position: np.ndarray) -> np.ndarray:
-        """Types `[S, L, N, N]` int64, 0 on the diagonal."""
+        """Types `[S, L, N, N]` int64 of the split's interactions."""
         file = self._file('edges', self.split)
-        if not osp.isfile(file):
-            raise FileNotFoundError(
-                f'There is no file {file!r}, but other splits have theirs; '
-                f'add it, or move them away.')
-        edges = self._edges(file)
         num_systems, num_particles = position.shape[:2]
-        if edges.shape[0] != num_systems or edges.shape[2] != num_particles:
+        shape = edges[file].shape
+        if (shape[0], shape[2]) != (num_systems, num_particles):
             raise ValueError(
                 f'{file!r} must hold the interactions of {num_systems} systems '
                 f'of {num_particles} particles, but its shape is '
-                f'{list(edges.shape)}.')
-        types = np.zeros(edges.shape, dtype=np.int64)
-        for layer, of_layer in enumerate(values):
-            for number, value in enumerate(of_layer):
-                types[:, layer][edges[:, layer] == value] = number
-        diagonal = np.arange(num_particles)
-        types[:, :, diagonal, diagonal] = 0
-        return types
+                f'{list(shape)}.')
+        return to_types(edges[file], values)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_fnri.inference.choices import Choices
-from pyg_fnri.nn import LinearStep, RelationalAutoEncoder
+from pyg_fnri.nn import LinearStep, OverLinearStep, RelationalAutoEncoder
 
 
 class Evidence(ABC):
@@ -73,8 +73,13 @@ class DecoderEvidence(Evidence):
         scaled = [model.scaling(x) for x in trajectories]
         self.state = torch.cat([x[:, :-1] for x in scaled], dim=1)
         self.target = torch.cat([x[:, 1:] for x in scaled], dim=1)
-        self.scale = LinearStep(self.state.size(-1)).to(self.state.device).fit(
-            scaled[0]).scale
+        layer = model.decoder.layer
+        # A model that knows the scale of what a linear step leaves over has
+        # it from more systems than these.
+        linear_step = layer.linear_step if isinstance(
+            layer, OverLinearStep) else LinearStep(self.state.size(-1)).to(
+                self.state.device).fit(scaled[0])
+        self.scale = linear_step.scale
 
     @torch.no_grad()
     def errors(self, channels: Tensor) -> Tensor:

@@ -1,39 +1,17 @@
 """Refining a guessed graph by what a decoder makes of the observed frames."""
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Optional
 
 import torch
-from torch import Tensor
+from torch_geometric.data import Data
 
-from pyg_fnri.inference.choices import Choices
-from pyg_fnri.inference.evidence import Evidence
-
-
-@dataclass(frozen=True)
-class Stage:
-    r"""One sweep over all choices, minimising per choice
-
-    .. math::
-        w_e \sum \log(1 + e^2 / d^2) - w_p \log q
-
-    with errors :math:`e` and the encoder's posterior :math:`q`.
-
-    Args:
-        tolerance: :math:`d^2`; errors far above it weigh little.
-        prior_weight: :math:`w_p`.
-
-    Raises:
-        ValueError: If the tolerance is not positive, or the weight negative.
-    """
-    tolerance: float
-    prior_weight: float
-
-    def __post_init__(self) -> None:
-        if not self.tolerance > 0 or not self.prior_weight >= 0:
-            raise ValueError(f"Expected a tolerance above 0 and a prior_weight "
-                             f"of at least 0, but got {self.tolerance} and "
-                             f"{self.prior_weight}.")
-
+from pyg_fnri.inference.evidence import DecoderEvidence, Evidence
+from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.restarts import settle
+from pyg_fnri.inference.search import GraphSearch, Refined
+from pyg_fnri.inference.sweep import Stage
+from pyg_fnri.nn import RelationalAutoEncoder
+from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
 #: Tolerance annealed, so that a wrong graph can still be told from a worse
 #: one at the start; the encoder's word fades as the decoder's gets sharper.
@@ -46,66 +24,50 @@ ANNEALING = (
     Stage(0.002, 0.1),
 )
 
-#: :math:`w_e`: errors of successive frames are not independent.
-EVIDENCE_WEIGHT = 0.1
 
-
-def sweep(
-    evidence: Evidence,
-    choices: Choices,
-    log_prior: Tensor,
-    options: Tensor,
-    choice: Tensor,
-    stage: Stage,
+@torch.no_grad()
+def refine(
+    model: RelationalAutoEncoder,
+    data: Data,
+    annealing: Sequence[Stage] = ANNEALING,
+    num_restarts: int = 24,
     generator: Optional[torch.Generator] = None,
-) -> tuple[Tensor, Tensor]:
-    """Looks at each choice once, given all others.
-
-    Iterated conditional modes (the best option is taken), or, with a
-    generator, Gibbs sampling (an option is drawn).
+) -> Refined:
+    """Improves the encoder's graph by what the decoder makes of the observed
+    frames :obj:`x`; labels and the continuation :obj:`y` are not looked at.
 
     Args:
-        evidence: The decoder's errors.
-        choices: The choices.
-        log_prior: The encoder's log-probability of each option, :obj:`[V,
-            M]`.
-        options: Channels of each option, :obj:`[M, num_channels]`.
-        choice: The present options, :obj:`[V]`.
-        stage: What to minimise.
-        generator: Source of randomness, for Gibbs sampling.
+        model: A trained model with any decoder; force laws are far faster.
+        data: Observed trajectories, a :obj:`Data` or :obj:`Batch`.
+        annealing: One sweep each.
+        num_restarts: How often at the most a system is searched anew from
+            random graphs, see :func:`~pyg_fnri.inference.restarts.settle`.
+            With force laws only: any other decoder takes too long.
+        generator: Source of the random graphs; one of its own, and the same
+            graphs in every call, by default.
 
-    Returns:
-        The new options, :obj:`[V]`, and the conditional log-probability of
-        each option when its choice was looked at, :obj:`[V, M]`.
+    Raises:
+        TypeError: If the trajectories are of another dtype than the model.
+        ValueError: If trajectories or edges are missing, a shape does not
+            fit, a number is not finite, or there are fewer than two particles
+            or two frames.
     """
-    choice = choice.clone()
-    channels = options[choice]
-    errors = evidence.errors(channels)
-    conditional = torch.empty_like(log_prior)
-    for members in choices.rounds:
-        at_receiver, at_sender = evidence.changed_errors(
-            errors, channels, members, options)
-        cost = _cost(at_receiver, stage.tolerance)
-        mutual = choices.mutual[members].unsqueeze(1)
-        cost = cost + _cost(at_sender, stage.tolerance) * mutual
-        score = stage.prior_weight * log_prior[members] - cost
-        conditional[members] = score.log_softmax(-1)
-        if generator is None:
-            best = score.argmax(-1)
-        else:
-            probability = score.softmax(-1)
-            best = torch.multinomial(probability, 1,
-                                     generator=generator).squeeze(-1)
-        choice[members] = best
-        channels[members] = options[best]
-        place = torch.arange(best.numel(), device=best.device)
-        errors[choices.receiver[members]] = at_receiver[place, best]
-        both = choices.mutual[members]
-        errors[choices.sender[members][both]] = at_sender[place, best][both]
-    return choice, conditional
-
-
-def _cost(errors: Tensor, tolerance: float) -> Tensor:
-    """[v, M, num_transitions, F] to [v, M]."""
-    cost = (errors.square() / tolerance).log1p().flatten(2).sum(-1)
-    return EVIDENCE_WEIGHT * cost
+    search = GraphSearch(model, data)
+    layer = model.decoder.layer
+    evidence: Evidence
+    if isinstance(layer, ForceLawDecoder):
+        flights = Flights([data.x], search.choices, layer.interval,
+                          layer.half_width)
+        evidence = ImpulseEvidence(flights, layer)
+    else:
+        evidence = DecoderEvidence(model, [data.x], data.edge_index,
+                                   search.choices)
+    for stage in annealing:
+        search.sweep(evidence, stage)
+    if isinstance(evidence, ImpulseEvidence) and num_restarts > 0:
+        system = data.get('batch')
+        if system is None:
+            system = torch.zeros_like(data.x[:, 0, 0], dtype=torch.long)
+        generator = generator or torch.Generator().manual_seed(0)
+        settle(search, evidence, system, annealing, generator, num_restarts)
+    return search.result()

@@ -1,5 +1,4 @@
 """The search for the best graph of each system, and for its posterior."""
-from collections.abc import Sequence
 from typing import NamedTuple, Optional
 
 import torch
@@ -7,11 +6,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.inference.choices import all_types, find_choices
-from pyg_fnri.inference.evidence import DecoderEvidence, Evidence
-from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
-from pyg_fnri.inference.refine import ANNEALING, Stage, sweep
+from pyg_fnri.inference.evidence import Evidence
+from pyg_fnri.inference.sweep import Stage, sweep
 from pyg_fnri.nn import RelationalAutoEncoder
-from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
 
 class Refined(NamedTuple):
@@ -64,7 +61,7 @@ class GraphSearch:
     def sweep(self, evidence: Evidence, stage: Stage,
               generator: Optional[torch.Generator] = None) -> int:
         """One sweep over all choices, see
-        :func:`~pyg_fnri.inference.refine.sweep`; how many of them changed.
+        :func:`~pyg_fnri.inference.sweep.sweep`; how many of them changed.
 
         Raises:
             ValueError: If the decoder's errors are not finite.
@@ -97,38 +94,3 @@ class GraphSearch:
         out[self.choices.edge] = value
         out[self.choices.reverse] = value
         return out
-
-
-@torch.no_grad()
-def refine(
-    model: RelationalAutoEncoder,
-    data: Data,
-    annealing: Sequence[Stage] = ANNEALING,
-) -> Refined:
-    """Improves the encoder's graph by what the decoder makes of the observed
-    frames :obj:`x`; labels and the continuation :obj:`y` are not looked at.
-
-    Args:
-        model: A trained model with any decoder; force laws are far faster.
-        data: Observed trajectories, a :obj:`Data` or :obj:`Batch`.
-        annealing: One sweep each.
-
-    Raises:
-        TypeError: If the trajectories are of another dtype than the model.
-        ValueError: If trajectories or edges are missing, a shape does not
-            fit, a number is not finite, or there are fewer than two particles
-            or two frames.
-    """
-    search = GraphSearch(model, data)
-    layer = model.decoder.layer
-    evidence: Evidence
-    if isinstance(layer, ForceLawDecoder):
-        flights = Flights([data.x], search.choices, layer.interval,
-                          layer.half_width)
-        evidence = ImpulseEvidence(flights, layer)
-    else:
-        evidence = DecoderEvidence(model, [data.x], data.edge_index,
-                                   search.choices)
-    for stage in annealing:
-        search.sweep(evidence, stage)
-    return search.result()

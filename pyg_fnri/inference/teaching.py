@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import torch
 from torch_geometric.data import Batch, InMemoryDataset
 
-from pyg_fnri.inference.search import refine
+from pyg_fnri.inference.refine import refine
 from pyg_fnri.nn import RelationalAutoEncoder
 
 

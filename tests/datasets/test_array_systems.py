@@ -63,6 +63,7 @@ def test_infinite_numbers_are_refused_and_missing_ones_kept():
     x[1, 2, 3, 0] = np.nan
     assert np.isnan(array_recordings({'': x}, 1.0)[1].x[2, 3, 0])
     x[1, 2, 3, 0] = -np.inf
-    with pytest.raises(ValueError, match='feature 0 of system 1, particle 2, '
-                       'time 3 is -inf'):
+    with pytest.raises(
+            ValueError, match='feature 0 of system 1, particle 2, '
+            'time 3 is -inf'):
         array_recordings({'': x}, 1.0)

@@ -7,8 +7,8 @@ from pyg_fnri.datasets.reading import Reading
 
 def table(names='xy', num_steps=4):
     rng = np.random.default_rng(0)
-    rows = [(t, p, *rng.normal(size=len(names)))
-            for t in range(num_steps) for p in 'ab']
+    rows = [(t, p, *rng.normal(size=len(names))) for t in range(num_steps)
+            for p in 'ab']
     return pd.DataFrame(rows, columns=['time', 'particle', *names])
 
 
@@ -32,7 +32,8 @@ def test_features_can_be_named():
     (recording, ), derive = Reading(position=['u'], velocity=['w']).read(frame)
     a = frame[frame.particle == 'a']
     assert np.array_equal(recording.x[0], a[['u', 'w']]) and not derive
-    (recording, ), derive = Reading(position=['w', 'u'], velocity=()).read(frame)
+    (recording, ), derive = Reading(position=['w', 'u'],
+                                    velocity=()).read(frame)
     assert np.array_equal(recording.x[0], a[['w', 'u']]) and not derive
     assert Reading(position=['u']).read(frame)[1]
 
@@ -44,7 +45,8 @@ def test_all_columns_can_be_named():
     assert reading.read(frame)[0][0].name == 5
     # Called as by default, it is found.
     reading = Reading(time='t', particle='id')
-    assert reading.read(frame.rename(columns={'trial': 'system'}))[0][0].name == 5
+    assert reading.read(
+        frame.rename(columns={'trial': 'system'}))[0][0].name == 5
     assert reading.read(frame)[0][0].name == 0
 
 

@@ -43,10 +43,10 @@ def test_whole_recordings_are_left_alone():
 
 
 @pytest.mark.parametrize('x, max_gap, message', [
-    ([LINE, [0, 1, NAN, 3, 4, 5]], 0,
-     "1 frame in a row.*'A', particle 'q', time 0.2.*max_gap=1, now 0"),
-    ([[0, NAN, NAN, NAN, 4, 5], LINE], 2,
-     "3 frames.*particle 'p', time 0.1.*max_gap=3, now 2"),
+    ([LINE, [0, 1, NAN, 3, 4, 5]
+      ], 0, "1 frame in a row.*'A', particle 'q', time 0.2.*max_gap=1, now 0"),
+    ([[0, NAN, NAN, NAN, 4, 5], LINE
+      ], 2, "3 frames.*particle 'p', time 0.1.*max_gap=3, now 2"),
     ([LINE, [NAN, NAN, 2, 3, 4, 5]], 9, "first or last 2 .*'q', time 0.*cut"),
     ([LINE, [0, 1, 2, 3, 4, NAN]], 9, "first or last 1 .*'q', time 0.5"),
     ([LINE, [NAN] * 6], 9, "'q'"),
@@ -68,9 +68,10 @@ def test_what_was_filled_is_reported():
     filled = fill_gaps(recording([LINE, [0, NAN, NAN, 3, 4, 5]]), 2)
     whole = recording([LINE, LINE])
     assert report_filled([whole, whole]) == ''
-    assert report_filled([filled, whole]) == (
-        'Filled 2 of 24 frames of particles (8.33%), in 1 of 2 systems, by '
-        'linear interpolation.')
+    assert report_filled([
+        filled, whole
+    ]) == ('Filled 2 of 24 frames of particles (8.33%), in 1 of 2 systems, by '
+           'linear interpolation.')
 
 
 def test_velocities_are_exact_for_parabolas_up_to_the_ends():

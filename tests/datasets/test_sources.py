@@ -136,8 +136,8 @@ def test_digest_is_of_the_content(tmp_path):
     # The same file under another name is the same.
     for name in ('a.csv', 'b.csv'):
         TABLE.to_csv(tmp_path / name, index=False)
-    assert content_digest(tmp_path / 'a.csv') == content_digest(
-        tmp_path / 'b.csv')
+    assert content_digest(tmp_path / 'a.csv') == content_digest(tmp_path /
+                                                                'b.csv')
 
 
 def test_folders_are_called_as_files():

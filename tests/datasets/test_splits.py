@@ -50,9 +50,9 @@ def test_each_frame_is_in_one_split_in_order(num_steps):
 
 def test_windows_stay_within_their_frames():
     assert windows(range(3, 14), 4, 4) == [range(3, 7), range(7, 11)]
-    assert windows(range(3, 11), 4, 2) == [
-        range(3, 7), range(5, 9), range(7, 11)
-    ]
+    assert windows(range(3, 11), 4,
+                   2) == [range(3, 7), range(5, 9),
+                          range(7, 11)]
     assert windows(range(0, 4), 4, 1) == [range(0, 4)]
     assert windows(range(0, 3), 4, 1) == []
 

@@ -77,6 +77,26 @@ def test_some_systems_of_another_split(script, arguments, tiny_run,
         report['rollout_mse'][10], rel=1e-4)
 
 
+def test_refined_graphs_are_reported_beside(script, arguments, tmp_path,
+                                            capsys):
+    script.main([
+        *arguments, '--out',
+        str(tmp_path), '--num-systems', '4', '--num-drawn', '1', '--refine'
+    ])
+    metrics = read_metrics(tmp_path)
+    refined = metrics['refined']
+    assert refined['num_systems'] == 4
+    # An untrained decoder finds other graphs, as likely as not worse ones.
+    assert refined['rollout_mse'] != metrics['rollout_mse']
+    assert refined['static_mse'] == metrics['static_mse']
+    combined = 100 * refined['edge_accuracy']['combined']
+    rows = [
+        row for row in capsys.readouterr().out.splitlines()
+        if 'refined, strict' in row
+    ]
+    assert len(rows) == 1 and f'{combined:.1f}' in rows[0]
+
+
 def test_data_are_not_simulated_again(script, arguments, tiny_root,
                                       tiny_systems, tmp_path):
     folders = {

@@ -1,0 +1,85 @@
+"""Out of local optima: graphs found twice, from independent starts."""
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from pyg_fnri.inference.evidence import Evidence
+from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT, Stage
+from pyg_fnri.inference.search import GraphSearch
+
+
+#: Times the median cost of a batch from which on a system's graph is doubted.
+OUTLYING = 30.0
+
+
+def settle(
+    search: GraphSearch,
+    evidence: Evidence,
+    system: Tensor,
+    annealing: Sequence[Stage],
+    generator: torch.Generator,
+    num_restarts: int,
+) -> int:
+    """Searches anew from random graphs, without the encoder's word before the
+    last stage, and keeps for each system what explains it best.
+
+    A system is settled, and left alone from then on, once its best graph has
+    been found from two independent starts and does not stand out among the
+    batch by its cost. Changing one pair at a time gets stuck where several
+    pairs are wrong together (all those of a particle whose charge is, say),
+    but seldom at the same place twice.
+
+    Args:
+        search: Has been annealed; holds the best graphs in the end.
+        evidence: The decoder's errors.
+        system: Which system each particle belongs to, :obj:`[num_nodes]`.
+        annealing: One sweep each.
+        generator: Source of the random graphs.
+        num_restarts: How many at the most.
+
+    Returns:
+        The number of systems that are not settled.
+    """
+    last = annealing[-1]
+    blind = [replace(stage, prior_weight=0.0) for stage in annealing[:-1]]
+    everything = search.choices
+    owner = system[everything.receiver]  # System of each choice.
+    num_systems = int(system.max()) + 1
+    best = search.choice
+    best_cost = _cost(search, evidence, last, system, owner, num_systems)
+    settled = torch.zeros(num_systems, dtype=torch.bool, device=best.device)
+    for _ in range(num_restarts):
+        if bool(settled.all()):
+            break
+        open_choices = ~settled[owner]
+        search.choices = everything._replace(
+            rounds=[r[open_choices[r]] for r in everything.rounds])
+        drawn = torch.randint(search.options.size(0), best.size(),
+                              generator=generator).to(best.device)
+        search.choice = torch.where(open_choices, drawn, best)
+        # Twice at the end: from afar, one sweep is not always enough.
+        for stage in (*blind, last, last):
+            search.sweep(evidence, stage)
+        cost = _cost(search, evidence, last, system, owner, num_systems)
+        other = settled.new_zeros(num_systems)
+        other[owner[search.choice != best]] = True
+        better = other & (cost < best_cost)
+        best = torch.where(better[owner], search.choice, best)
+        best_cost = torch.where(better, cost, best_cost)
+        settled |= ~other & (best_cost <= OUTLYING * best_cost.median())
+    search.choices, search.choice = everything, best
+    search.sweep(evidence, last)  # For the conditional posterior of all.
+    return int((~settled).sum())
+
+
+def _cost(search: GraphSearch, evidence: Evidence, stage: Stage,
+          system: Tensor, owner: Tensor, num_systems: int) -> Tensor:
+    """What a stage minimises, summed by system."""
+    errors = evidence.errors(search.channels)
+    explained = (errors.square() / stage.tolerance).log1p().sum((1, 2))
+    log_q = search.log_prior.gather(1, search.choice.unsqueeze(1)).squeeze(1)
+    out = errors.new_zeros(num_systems)
+    out.index_add_(0, system, EVIDENCE_WEIGHT * explained)
+    return out.index_add_(0, owner, -stage.prior_weight * log_q)

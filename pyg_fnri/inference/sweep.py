@@ -1,0 +1,100 @@
+"""One look at each choice of a graph, given all others."""
+from dataclasses import dataclass
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+from pyg_fnri.inference.choices import Choices
+from pyg_fnri.inference.evidence import Evidence
+
+
+@dataclass(frozen=True)
+class Stage:
+    r"""One sweep over all choices, minimising per choice
+
+    .. math::
+        w_e \sum \log(1 + e^2 / d^2) - w_p \log q
+
+    with errors :math:`e` and the encoder's posterior :math:`q`.
+
+    Args:
+        tolerance: :math:`d^2`; errors far above it weigh little.
+        prior_weight: :math:`w_p`.
+
+    Raises:
+        ValueError: If the tolerance is not positive, or the weight negative.
+    """
+    tolerance: float
+    prior_weight: float
+
+    def __post_init__(self) -> None:
+        if not self.tolerance > 0 or not self.prior_weight >= 0:
+            raise ValueError(f"Expected a tolerance above 0 and a prior_weight "
+                             f"of at least 0, but got {self.tolerance} and "
+                             f"{self.prior_weight}.")
+
+
+#: :math:`w_e`: errors of successive frames are not independent.
+EVIDENCE_WEIGHT = 0.1
+
+
+def sweep(
+    evidence: Evidence,
+    choices: Choices,
+    log_prior: Tensor,
+    options: Tensor,
+    choice: Tensor,
+    stage: Stage,
+    generator: Optional[torch.Generator] = None,
+) -> tuple[Tensor, Tensor]:
+    """Looks at each choice once, given all others.
+
+    Iterated conditional modes (the best option is taken), or, with a
+    generator, Gibbs sampling (an option is drawn).
+
+    Args:
+        evidence: The decoder's errors.
+        choices: The choices.
+        log_prior: The encoder's log-probability of each option, :obj:`[V,
+            M]`.
+        options: Channels of each option, :obj:`[M, num_channels]`.
+        choice: The present options, :obj:`[V]`.
+        stage: What to minimise.
+        generator: Source of randomness, for Gibbs sampling.
+
+    Returns:
+        The new options, :obj:`[V]`, and the conditional log-probability of
+        each option when its choice was looked at, :obj:`[V, M]`.
+    """
+    choice = choice.clone()
+    channels = options[choice]
+    errors = evidence.errors(channels)
+    conditional = torch.empty_like(log_prior)
+    for members in choices.rounds:
+        at_receiver, at_sender = evidence.changed_errors(
+            errors, channels, members, options)
+        cost = _cost(at_receiver, stage.tolerance)
+        mutual = choices.mutual[members].unsqueeze(1)
+        cost = cost + _cost(at_sender, stage.tolerance) * mutual
+        score = stage.prior_weight * log_prior[members] - cost
+        conditional[members] = score.log_softmax(-1)
+        if generator is None:
+            best = score.argmax(-1)
+        else:
+            probability = score.softmax(-1)
+            best = torch.multinomial(probability, 1,
+                                     generator=generator).squeeze(-1)
+        choice[members] = best
+        channels[members] = options[best]
+        place = torch.arange(best.numel(), device=best.device)
+        errors[choices.receiver[members]] = at_receiver[place, best]
+        both = choices.mutual[members]
+        errors[choices.sender[members][both]] = at_sender[place, best][both]
+    return choice, conditional
+
+
+def _cost(errors: Tensor, tolerance: float) -> Tensor:
+    """[v, M, num_transitions, F] to [v, M]."""
+    cost = (errors.square() / tolerance).log1p().flatten(2).sum(-1)
+    return EVIDENCE_WEIGHT * cost

@@ -1,0 +1,353 @@
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from pyg_fnri.convert import to_pandas
+from pyg_fnri.data import from_trajectory, fully_connected
+from pyg_fnri.datasets import TrajectoryTable, trajectory_table
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.nn import FNRI
+from pyg_fnri.transforms import NearestNeighbours, SplitTrajectory
+
+SIZES = {'A': ['a', 'b', 'c'], 'B': ['b', 'c'], 'C': ['x', 'y', 'z', 'w']}
+DT = 0.5
+
+
+def position(number, particle, t):
+    """A parabola, whose derivative second-order formulas give exactly."""
+    return np.stack([number + t**2, particle * t - 1], axis=-1)
+
+
+def velocity(number, particle, t):
+    return np.stack([2 * t, particle + 0 * t], axis=-1)
+
+
+def table(num_steps=8, sizes=SIZES):
+    rows = []
+    for number, (name, particles) in enumerate(sizes.items()):
+        for particle, label in enumerate(sorted(particles)):
+            for frame in range(num_steps):
+                x, y = position(number, particle, DT * frame)
+                rows.append((name, label, DT * frame, x, y))
+    columns = ['system', 'particle', 'time', 'x', 'y']
+    frame = pd.DataFrame(rows, columns=columns)
+    return frame.sample(frac=1, random_state=0)
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Makes data sets of tables."""
+    def make(source, *args, **kwargs):
+        return TrajectoryTable(tmp_path / 'root', source, *args, **kwargs)
+
+    return make
+
+
+def test_systems_keep_the_data_contract(make):
+    dataset = make(table())
+    assert len(dataset) == 3
+    assert dataset.system_names == ['A', 'B', 'C']
+    assert dataset.particle_names == [sorted(of) for of in SIZES.values()]
+    assert dataset.time_step == DT
+    for number, data in enumerate(dataset):
+        size = len(dataset.particle_names[number])
+        assert type(data) is Data and data.validate()
+        assert sorted(data.keys()) == ['edge_index', 'x']
+        assert data.x.shape == (size, 8, 4) and data.x.dtype == torch.float32
+        assert torch.equal(data.edge_index, fully_connected(size))
+        t = DT * np.arange(8)
+        for particle in range(size):
+            expected = np.concatenate(
+                [position(number, particle, t),
+                 velocity(number, particle, t)], axis=-1)
+            np.testing.assert_allclose(data.x[particle], expected, atol=1e-6)
+    assert dataset.num_node_features == 4
+
+
+@pytest.mark.parametrize('name', ['birds.csv', 'birds.csv.gz'])
+def test_files_give_what_tables_in_memory_give(make, tmp_path, name):
+    table().to_csv(tmp_path / name, index=False)
+    from_file, in_memory = make(str(tmp_path / name)), make(table())
+    assert from_file.name == 'birds' and in_memory.name == 'table'
+    for one, other in zip(from_file, in_memory):
+        assert torch.equal(one.x, other.x)
+
+
+@pytest.mark.parametrize('name', ['a.npy', 'a.npz'])
+def test_arrays_are_taken_as_they_are(make, tmp_path, name):
+    x = np.random.rand(4, 3, 6, 4).astype(np.float32)
+    path = tmp_path / name
+    np.save(path, x) if name == 'a.npy' else np.savez(path, x=x)
+    for dataset in (make(path), make(x)):
+        assert np.array_equal(dataset[2].x, x[2])
+        assert dataset.system_names == [0, 1, 2, 3]
+        assert dataset.particle_names[0] == [0, 1, 2]
+    # Velocities of positions alone are derived.
+    dataset = make(x[..., :2], position=[0, 1], time_step=DT)
+    expected = np.gradient(x[1, ..., :2].astype(float), DT, axis=1,
+                           edge_order=2)
+    np.testing.assert_allclose(dataset[1].x[..., 2:], expected, atol=1e-6)
+
+
+def test_velocities_that_are_there_are_kept(make):
+    frame = table().assign(vx=1.5, vy=lambda t: -t.x)
+    data = make(frame)[0]
+    assert torch.equal(data.x[..., 3], -data.x[..., 0])
+    assert (data.x[..., 2] == 1.5).all()
+    assert make(frame, velocity=())[0].x.shape == (3, 8, 2)
+
+
+def test_every_system_is_in_one_split(make):
+    sizes = {f's{k}': ['a', 'b'] for k in range(20)}
+    names = [
+        make(table(3, sizes), split, seed=1).system_names
+        for split in ('train', 'val', 'test')
+    ]
+    assert [len(of_split) for of_split in names] == [16, 2, 2]
+    assert sorted(sum(names, [])) == sorted(sizes)
+    assert names[1] != make(table(3, sizes), 'val', seed=2).system_names
+
+
+def test_splits_of_one_recording_share_no_frame(make):
+    frame = table(100, {'A': ['a', 'b']}).drop(columns='system')
+    seen = {}
+    for split in ('train', 'val', 'test'):
+        dataset = make(frame, split, window=8, stride=3)
+        positions = dataset.x[..., 0].flatten()  # No two frames are alike.
+        seen[split] = set(positions.tolist())
+        assert dataset[0].x.shape == (2, 8, 4)
+        assert dataset.system_names[0] == {
+            'train': '0/0',
+            'val': '0/80',
+            'test': '0/90'
+        }[split]
+    assert not seen['train'] & seen['val'] and not seen['val'] & seen['test']
+    assert max(seen['train']) < min(seen['val']) < min(seen['test'])
+
+
+def test_velocities_of_a_split_see_no_frame_of_another(make):
+    before = table(100, {'A': ['a', 'b']})
+    after = before.copy()
+    after.loc[after.time >= 80 * DT, ['x', 'y']] = 1e3  # Not to train on.
+    one, other = (make(frame, 'train', window=10) for frame in (before, after))
+    assert torch.equal(one.x, other.x)
+
+
+def test_windows_are_systems_of_equal_length(make):
+    frame = pd.concat(
+        [table(9, {'A': ['a', 'b']}),
+         table(20, {'B': ['a', 'b']})])
+    dataset = make(frame, window=8)
+    assert dataset.system_names == ['A/0', 'B/0', 'B/8']
+    np.testing.assert_allclose(dataset[2].x[0, :, 0],
+                               (DT * np.arange(8, 16))**2, rtol=1e-6)
+    with pytest.raises(ValueError, match="'A' has 9 frames.*'B' has 20"):
+        make(frame)
+    with pytest.raises(ValueError, match="'A' is too short"):
+        make(frame, window=10)
+
+
+def test_interpolation_is_never_silent(make):
+    frame = table().sort_values(['system', 'particle', 'time'],
+                                ignore_index=True).drop(index=[3, 12])
+    with pytest.raises(ValueError, match="row 2 .*'A', particle 'a', time 1.0"):
+        make(frame)
+    whole = make(table())
+    for _ in range(2):  # Made, and found again.
+        with pytest.warns(UserWarning, match='Filled 2 of 72 .*2.78%.* 1 of 3'):
+            dataset = make(frame, max_gap=1)
+        assert dataset[0].x[0, 3, 1] == -1
+        assert torch.equal(dataset[1].x, whole[1].x)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        make(table(), max_gap=1)
+
+
+def test_own_edges_are_the_candidates(make):
+    edges = pd.DataFrame({
+        'system': ['A', 'A', 'C'],
+        'sender': ['c', 'a', 'w'],
+        'receiver': ['a', 'b', 'z'],
+    })
+    dataset = make(table(), edges=edges)
+    assert dataset[0].edge_index.tolist() == [[2, 0], [0, 1]]
+    assert dataset[1].edge_index.shape == (2, 0)
+    assert dataset[2].edge_index.tolist() == [[0], [3]]
+
+
+def test_truth_comes_from_the_tables_that_are_written(make, tmp_path):
+    dataset = make(table())
+    batch = Batch.from_data_list(list(dataset))
+    edge_type = torch.randint(3, (batch.num_edges, 2))
+    edge_type[0] = 2
+    truth = to_pandas(batch, edge_type, ['charge', 'spring'],
+                      systems=dataset.system_names,
+                      particles=dataset.particle_names)
+    truth.to_csv(tmp_path / 'truth.csv', index=False)
+    for interactions in (tmp_path / 'truth.csv', truth[truth.type > 0]):
+        labelled = make(table(), interactions=interactions)
+        assert labelled.names == ['charge', 'spring']
+        assert labelled.num_edge_types == [3, 3]
+        assert labelled.num_layer_graphs == 2
+        assert torch.equal(labelled.edge_label, edge_type)
+        assert labelled[1].validate()
+
+
+def test_truth_of_one_split_is_numbered_as_that_of_all(make):
+    sizes = {f's{k}': ['a', 'b'] for k in range(5)}
+    truth = pd.DataFrame({
+        'system': ['s0', 's1'],
+        'sender': 'a',
+        'receiver': 'b',
+        'type': [1, 3],
+    })
+    for split in ('train', 'val', 'test'):
+        dataset = make(table(3, sizes), split, interactions=truth)
+        assert dataset.num_edge_types == [4]
+        for name, data in zip(dataset.system_names, dataset):
+            expected = {'s0': 1, 's1': 3}.get(name, 0)
+            assert data.edge_label.tolist() == [[0], [expected]]
+
+
+def test_names_follow_the_systems(make):
+    dataset = make(table())
+    assert dataset[[2, 0]].system_names == ['C', 'A']
+    assert dataset[1:].particle_names == [['b', 'c'], ['w', 'x', 'y', 'z']]
+    kept = make(table(), pre_filter=lambda data: data.num_nodes != 2)
+    assert kept.system_names == ['A', 'C'] and len(kept) == 2
+    assert kept.particle_names[1] == ['w', 'x', 'y', 'z']
+
+
+def test_what_has_changed_finds_no_old_data(make, tmp_path):
+    path = tmp_path / 'a.csv'
+    table().to_csv(path, index=False)
+    first = make(path)
+    assert make(path).processed_dir == first.processed_dir
+    changes = [{
+        'split': 'train'
+    }, {
+        'seed': 1
+    }, {
+        'fractions': (0.5, 0.25, 0.25)
+    }, {
+        'split_by': 'time'
+    }, {
+        'window': 4
+    }, {
+        'window': 4,
+        'stride': 2
+    }, {
+        'position': ['y', 'x']
+    }, {
+        'velocity': ()
+    }, {
+        'time_step': DT
+    }, {
+        'max_gap': 1
+    }, {
+        'pre_transform': NearestNeighbours(1)
+    }, {
+        'edges':
+        pd.DataFrame({
+            'sender': ['b'],
+            'receiver': ['c'],
+            'system': ['A']
+        })
+    }]
+    folders = [make(path, **change).processed_dir for change in changes]
+    assert len({first.processed_dir, *folders}) == len(changes) + 1
+    table().assign(x=lambda t: t.x + 1).to_csv(path, index=False)
+    changed = make(path)
+    assert changed.processed_dir != first.processed_dir
+    assert torch.allclose(changed[0].x[..., 0], first[0].x[..., 0] + 1)
+
+
+def test_a_table_is_read_once(make, monkeypatch):
+    first = make(table())
+    monkeypatch.setattr(trajectory_table.Reading, 'read', None)
+    assert torch.equal(make(table()).x, first.x)
+
+
+def test_data_sets_are_small_when_pickled(make):
+    # Workers of a loader get them so.
+    frame = table().assign(comment='long' * 1000)
+    assert len(pickle.dumps(make(frame))) < 50_000
+
+
+@pytest.mark.parametrize('transform', [None, SplitTrajectory(4)])
+def test_loaders_batch_systems_of_many_sizes(make, transform):
+    dataset = make(table(), transform=transform)
+    batch, = SystemLoader(dataset, batch_size=3)
+    expected = Batch.from_data_list(list(dataset))
+    for key in expected.keys():
+        assert torch.equal(batch[key], expected[key]), key
+
+
+def test_a_model_of_other_sizes_infers_from_it(make):
+    dataset = make(table(), pre_transform=NearestNeighbours(2))
+    model = FNRI(4, 8, [2, 2], hidden_channels=8).eval()
+    model.scaling.fit(dataset.x)
+    batch, = SystemLoader(dataset, batch_size=3)
+    assert model.predict(batch).shape == (batch.num_edges, 2)
+    assert batch.num_edges == 3 * 2 + 2 * 1 + 4 * 2
+
+
+def test_names_that_are_numbers_are_numbers(make):
+    frame = table(3, {10: [3, 20], 9: [1, 2]})
+    dataset = make(frame)
+    assert dataset.system_names == [9, 10]
+    assert dataset.particle_names == [[1, 2], [3, 20]]
+
+
+@pytest.mark.parametrize('kwargs, error, message', [
+    ({
+        'split': 'valid'
+    }, ValueError, "split is 'valid'"),
+    ({
+        'position': 'x'
+    }, TypeError, 'sequence of columns'),
+    ({
+        'max_gap': 0.5
+    }, TypeError, 'max_gap'),
+    ({
+        'name': '../x'
+    }, ValueError, 'name a folder'),
+    ({
+        'particle': 'id'
+    }, ValueError, "one column 'id'"),
+    ({
+        'edges': 'no.csv'
+    }, FileNotFoundError, 'no.csv'),
+    ({
+        'interactions': 3
+    }, TypeError, 'not int'),
+    ({
+        'split': 'train',
+        'fractions': (0.2, 0.4, 0.4)
+    }, None, None),
+])
+def test_wrong_arguments_are_refused(make, kwargs, error, message):
+    if error is None:
+        assert len(make(table(), **kwargs)) == 1
+        return
+    with pytest.raises(error, match=message):
+        make(table(), **kwargs)
+
+
+def test_positions_and_trajectories_agree_with_from_trajectory(make):
+    x = np.random.rand(1, 3, 5, 4)
+    data = make(x)[0]
+    expected = from_trajectory(x[0])
+    assert torch.equal(data.x, expected.x)
+    assert torch.equal(data.edge_index, expected.edge_index)
+
+
+def test_representation(make):
+    assert repr(
+        make(table(), 'val',
+             name='birds')) == ("TrajectoryTable(1, name='birds', split='val')")
