@@ -45,8 +45,8 @@ class TrajectoryTable(CachedSystems):
     name; :obj:`particle_names` and :obj:`system_names` tell which is which.
 
     An **array**, `[S, N, T, F]` in memory, `.npy` or `.npz`, has positions
-    first, then velocities; see :func:`array_recordings` for files of several
-    arrays.
+    first, then velocities. A file of several arrays has one called `x`, or
+    one `[N, T, F]` for each system, which is called as its array.
 
     **Velocities** that are not there are derived from positions: by
     :math:`(x_{t+1} - x_{t-1}) / 2 \Delta t`, and at the two ends by the
@@ -61,7 +61,8 @@ class TrajectoryTable(CachedSystems):
     **Splits** are made by system, at random by `seed`. One long recording is
     cut in time instead: its first part is to train on, then validation, and
     the last part to test on. Each is cut into windows of its own, with
-    velocities of its own, so that no frame is in two splits.
+    velocities of its own, so that no frame is in two splits; only where a gap
+    is filled in right between two of them, both have a part in it.
 
     A system is a plain :class:`~torch_geometric.data.Data` with
 
@@ -101,11 +102,16 @@ class TrajectoryTable(CachedSystems):
         split_by (str, optional): `'system'` or `'time'`.
             (default: by system, and by time if there is only one)
         seed (int): Seed of the split by system. (default: 0)
-        edges (DataFrame or str, optional): The candidate edges, a table as
-            :func:`candidate_edges` reads it. (default: all pairs)
+        edges (DataFrame or str, optional): The candidate edges, a table with
+            the columns `sender` and `receiver`, and `system` unless they are
+            those of all systems; one row for each direction.
+            (default: all ordered pairs)
         interactions (DataFrame or str, optional): The truth where it is
-            known, a table as :func:`true_types` reads it. Models are never
-            trained on it.
+            known, a table with the columns `sender`, `receiver` and `type`,
+            and `system` and `layer` where there are several, as
+            :func:`~pyg_fnri.convert.to_pandas` writes it. What it does not
+            list is of type 0, no interaction. Layers are sorted by name.
+            Nothing is trained on it.
         name (str, optional): The name of the data set's folder.
             (default: that of the file, or `'table'`)
         transform (callable, optional): Applied to a system on each access.

@@ -47,7 +47,9 @@ class DecoderEvidence(Evidence):
     """The evidence of any decoder, by running it anew for each option.
 
     A choice changes what acts on its own two particles only, so all choices
-    of a round are tried in one run.
+    of a round are tried in one run. Errors are in units of what a linear step
+    leaves over, :class:`~pyg_fnri.nn.LinearStep`: the model's own one, or one
+    that is fitted to these trajectories.
 
     Args:
         model: A trained model.
@@ -74,12 +76,12 @@ class DecoderEvidence(Evidence):
         self.state = torch.cat([x[:, :-1] for x in scaled], dim=1)
         self.target = torch.cat([x[:, 1:] for x in scaled], dim=1)
         layer = model.decoder.layer
-        # A model that knows the scale of what a linear step leaves over has
-        # it from more systems than these.
-        linear_step = layer.linear_step if isinstance(
-            layer, OverLinearStep) else LinearStep(self.state.size(-1)).to(
-                self.state.device).fit(scaled[0])
-        self.scale = linear_step.scale
+        if isinstance(layer, OverLinearStep):
+            # Fitted in training, to more systems than these.
+            self.scale = layer.linear_step.scale
+        else:
+            linear_step = LinearStep(self.state.size(-1)).to(self.state.device)
+            self.scale = linear_step.fit(scaled[0]).scale
 
     @torch.no_grad()
     def errors(self, channels: Tensor) -> Tensor:

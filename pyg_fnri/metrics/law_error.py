@@ -6,7 +6,7 @@ import torch
 
 # The share of distances that supports a law. Without it a handful of close
 # encounters would decide the error of a law that diverges there.
-SUPPORT = (0.001, 0.999)
+SUPPORT = (0.01, 0.99)
 
 
 def relative_law_error(
@@ -21,7 +21,7 @@ def relative_law_error(
         \frac{\sum_r |f_k(r) - f^*_k(r)|}{\sum_r |f^*_k(r)|}
 
     with the learned law :math:`f_k`, the true one :math:`f^*_k` and the sum
-    over the seen distances from the 0.1 % to the 99.9 % quantile, see
+    over the seen distances from the 1 % to the 99 % quantile, see
     :func:`supported_distances`.
 
     Args:
@@ -57,8 +57,8 @@ def relative_law_error(
 
 
 def supported_distances(distance: np.ndarray, seen: Any) -> np.ndarray:
-    """The seen distances at which a law can be judged: from the 0.1 % to the
-    99.9 % quantile, and where the laws are given.
+    """The seen distances at which a law can be judged: from the 1 % to the
+    99 % quantile, and where the laws are given.
 
     Args:
         distance: Where the laws are given, checked, :obj:`[K]`.

@@ -188,14 +188,10 @@ def spoil(kind, value):
     (spoil('edges', np.zeros((6, 4))), ValueError, r'is \[6, 4\]'),
     (spoil('edges', np.full((6, 4, 4), np.nan)), ValueError, 'finite'),
     (spoil('edges', np.zeros((6, 2, 4, 4))), ValueError, 'as many layers'),
-    (spoil('edges', np.random.rand(6, 4, 4)), ValueError, None),
 ])
 def test_what_is_wrong_is_said(make, tmp_path, change, error, message):
     write(tmp_path / 'data')
     change(tmp_path / 'data')
-    if message is None:  # 72 values and 0 and 1: few enough.
-        assert make().num_edge_types == [74]
-        return
     with pytest.raises(error, match=message):
         make()
 

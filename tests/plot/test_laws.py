@@ -6,6 +6,7 @@ import torch
 from matplotlib.colors import to_rgb
 
 from pyg_fnri.metrics import relative_law_error
+from pyg_fnri.metrics.law_error import SUPPORT
 from pyg_fnri.plot import plot_laws
 from pyg_fnri.plot.style import LAYER_COLORS
 
@@ -61,9 +62,13 @@ def test_the_learned_law_is_pale_where_no_pair_was_seen():
     color = to_rgb(LAYER_COLORS[0])
     assert between[0] == color
     assert below[0] == above[0] and sum(below[0]) > sum(color)
-    # The parts meet where the seen distances begin and end, on the law.
+    # The parts meet where all but the most extreme of the seen distances
+    # begin and end, on the law.
+    low = np.quantile(seen, SUPPORT[0], method='lower')
+    high = np.quantile(seen, SUPPORT[1], method='higher')
+    assert 1.005 < low < 1.1 and 4.9 < high < 5.
     for (_, x, y), ends in zip((below, between, above),
-                               ([0.03, 1.005], [1.005, 5], [5, 12])):
+                               ([0.03, low], [low, high], [high, 12])):
         assert x[[0, -1]] == pytest.approx(ends)
         assert y == pytest.approx(-0.1 * x, abs=1e-6)
 

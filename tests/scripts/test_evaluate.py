@@ -25,15 +25,22 @@ def read_metrics(directory):
     return json.loads((directory / 'metrics.json').read_text())
 
 
-def test_results_are_those_of_the_test_split(script, arguments, tiny_run,
-                                             tiny_systems, tmp_path, capsys):
+def test_results_are_those_of_the_test_split(script, arguments, tiny_root,
+                                             tiny_run, tiny_systems, tmp_path,
+                                             capsys):
     before = (tiny_run / 'best.ckpt').read_bytes()
-    script.main([*arguments, '--out', str(tmp_path / 'new' / 'results')])
+    folders = {
+        tiny_systems(split).processed_dir
+        for split in ('train', 'val', 'test')
+    }
     out = tmp_path / 'new' / 'results'
+    script.main([*arguments, '--out', str(out), '--num-drawn', '2'])
     assert {path.name for path in out.iterdir()} == RESULTS
     for name in ('trajectories.png', 'graph.png'):
         assert (out / name).read_bytes().startswith(b'\x89PNG')
     assert (tiny_run / 'best.ckpt').read_bytes() == before
+    # The data set of the training run is used, not simulated again.
+    assert {str(path) for path in Path(tiny_root).glob('*/*-*')} == folders
 
     module = load_checkpoint(str(tiny_run / 'best.ckpt'))
     report = evaluate(module.model, tiny_systems('test'), module.units, [2, 2],
@@ -95,17 +102,6 @@ def test_refined_graphs_are_reported_beside(script, arguments, tmp_path,
         if 'refined, strict' in row
     ]
     assert len(rows) == 1 and f'{combined:.1f}' in rows[0]
-
-
-def test_data_are_not_simulated_again(script, arguments, tiny_root,
-                                      tiny_systems, tmp_path):
-    folders = {
-        tiny_systems(split).processed_dir
-        for split in ('train', 'val', 'test')
-    }
-    script.main([*arguments, '--out', str(tmp_path), '--num-systems', '2'])
-    found = {str(path) for path in Path(tiny_root).glob('*/*') if path.is_dir()}
-    assert found == folders
 
 
 def test_missing_checkpoint_is_told(script, tmp_path):

@@ -1,0 +1,95 @@
+import pytest
+import torch
+from torch_geometric.data import Batch
+
+from pyg_fnri.data import fully_connected
+from pyg_fnri.inference.choices import all_types, find_choices
+from pyg_fnri.nn import CategoricalLatent, SigmoidLatent
+
+GRAPHS = {
+    'two particles': fully_connected(2),
+    'five': fully_connected(5),
+    'six': fully_connected(6),
+    'no edges': torch.empty(2, 0, dtype=torch.long),
+    'one way': torch.tensor([[0, 1, 2], [1, 2, 0]]),
+    'a star': torch.tensor([[0, 0, 0, 1, 2], [1, 2, 3, 0, 0]]),
+    'unsorted, some one way': fully_connected(6)[:, [3, 29, 7, 0, 11, 5, 25]],
+}
+
+
+def mixed_sizes(make_system):
+    return Batch.from_data_list([make_system(n) for n in (3, 5, 2, 4)])
+
+
+@pytest.fixture(params=[*GRAPHS, 'mixed sizes'])
+def edge_index(request, make_system):
+    if request.param == 'mixed sizes':
+        return mixed_sizes(make_system).edge_index
+    return GRAPHS[request.param]
+
+
+def particles(choices, c):
+    """The particles that a choice acts on."""
+    receiver, sender = int(choices.receiver[c]), int(choices.sender[c])
+    return {receiver, sender} if choices.mutual[c] else {receiver}
+
+
+@pytest.mark.parametrize('undirected', [True, False])
+def test_each_edge_belongs_to_one_choice(edge_index, undirected):
+    choices = find_choices(edge_index, undirected)
+    edges = [set(pair) for pair in zip(choices.edge.tolist(),
+                                       choices.reverse.tolist())]
+    assert sorted(e for pair in edges for e in pair) == list(
+        range(edge_index.size(1)))
+    ends = list(map(tuple, edge_index.t().tolist()))
+    for c, pair in enumerate(edges):
+        sender, receiver = int(choices.sender[c]), int(choices.receiver[c])
+        expected = {ends.index((sender, receiver))}
+        if undirected and (receiver, sender) in ends:
+            expected.add(ends.index((receiver, sender)))
+        assert pair == expected
+        assert bool(choices.mutual[c]) == (len(expected) == 2)
+        assert int(choices.edge[c]) in expected
+
+
+@pytest.mark.parametrize('undirected', [True, False])
+def test_each_choice_is_in_one_round(edge_index, undirected):
+    choices = find_choices(edge_index, undirected)
+    members = [c for r in choices.rounds for c in r.tolist()]
+    assert sorted(members) == list(range(choices.edge.numel()))
+    assert all(r.numel() for r in choices.rounds)
+
+
+@pytest.mark.parametrize('undirected', [True, False])
+def test_choices_of_a_round_act_on_different_particles(edge_index, undirected):
+    choices = find_choices(edge_index, undirected)
+    for members in choices.rounds:
+        touched = [p for c in members.tolist() for p in particles(choices, c)]
+        assert len(touched) == len(set(touched))
+
+
+@pytest.mark.parametrize('undirected, num_rounds', [(True, 5), (False, 4)])
+def test_batches_of_one_size_need_no_more_rounds_than_one(
+        make_system, undirected, num_rounds):
+    batch = Batch.from_data_list([make_system(5) for _ in range(7)])
+    choices = find_choices(batch.edge_index, undirected)
+    assert len(choices.rounds) == num_rounds
+    assert len(find_choices(fully_connected(5), undirected).rounds) == (
+        num_rounds)
+    sizes = {r.numel() for r in choices.rounds}
+    assert sizes == {7 * (2 if undirected else 5)}
+
+
+def test_mixed_sizes_need_few_rounds(make_system):
+    batch = mixed_sizes(make_system)
+    choices = find_choices(batch.edge_index, undirected=True)
+    # Far fewer than pairs: systems are worked on side by side.
+    assert choices.edge.numel() == 3 + 10 + 1 + 6
+    assert len(choices.rounds) <= 8
+
+
+def test_all_types_are_all_combinations():
+    types = all_types(CategoricalLatent([2, 3]))
+    assert types.tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    assert all_types(CategoricalLatent([4])).tolist() == [[0], [1], [2], [3]]
+    assert all_types(SigmoidLatent([2, 2, 2])).shape == (8, 3)

@@ -1,0 +1,212 @@
+import math
+
+import pytest
+import torch
+from torch_geometric.data import Batch
+
+from pyg_fnri.data import fully_connected
+from pyg_fnri.inference.choices import find_choices
+from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.nn import ForceLaw, ForceLawDecoder, StandardScaling
+
+INTERVAL = 0.1
+SCALE = torch.tensor([1e-3, 1e-3, 0.02, 0.02])
+
+
+def law(distance):
+    """A spring and a charge at once, in m/s^2."""
+    return 0.2 / distance**2 - 0.1 * distance
+
+
+def fly_by(num_frames=6, num_fine=100):
+    """Two particles that pass each other at 0.35 m: frames, and the
+    impulse and the shift of the first one in each interval, by small steps."""
+    position = torch.tensor([[-0.6, 0.2], [0.5, -0.2]]).double()
+    velocity = torch.tensor([[1.5, 0.1], [-1.0, 0.3]]).double()
+    h = INTERVAL / num_fine
+
+    def force():
+        offset = position[0] - position[1]
+        return law(offset.norm()) * offset / offset.norm()
+
+    frames, effects = [torch.cat([position, velocity], -1)], []
+    for _ in range(num_frames - 1):
+        impulse, shift = torch.zeros(2).double(), torch.zeros(2).double()
+        for k in range(num_fine):
+            f = force()
+            velocity = velocity + h / 2 * torch.stack([f, -f])
+            position = position + h * velocity
+            g = force()
+            velocity = velocity + h / 2 * torch.stack([g, -g])
+            impulse += h * (f + g) / 2
+            shift += h * ((num_fine - k) * f + (num_fine - k - 1) * g) / 2 * h
+        frames.append(torch.cat([position, velocity], -1))
+        effects.append(torch.cat([shift, impulse]))
+    return torch.stack(frames, 1), torch.stack(effects)
+
+
+def make_flights(x, edge_index, undirected=True, **kwargs):
+    return Flights([x], find_choices(edge_index, undirected), INTERVAL,
+                   **kwargs)
+
+
+def make_layer(num_channels=3):
+    layer = ForceLawDecoder(ForceLaw(num_channels), StandardScaling(4))
+    torch.nn.init.normal_(layer.law.value, std=0.3)
+    layer.scale.copy_(SCALE)
+    return layer
+
+
+def test_impulse_and_shift_are_those_along_the_path():
+    x, effects = fly_by()
+    flights = make_flights(x, fully_connected(2))
+    first = flights.choices.receiver == 0
+    sign = torch.where(first, 1.0, -1.0).double().view(1, 1, 1)
+    out = sign * flights.integrate(law(flights.distance))
+    assert out.shape == (1, 5, 4)
+    # The cubic costs less than a thousandth, and the quadrature is no worse.
+    size = effects.abs().max(0).values
+    assert ((out[0] - effects).abs() < 1e-3 * size).all()
+    assert size[:2].max() > 0.005 and size[2:].max() > 0.1
+    # They are all that happens to the two particles.
+    total = flights.sum_at_particles(sign * out)
+    assert ((flights.change - total).abs() < 1e-3 * size).all()
+
+
+def test_a_constant_force_is_integrated_exactly():
+    x = torch.randn(3, 4, 4).double()
+    flights = make_flights(x, fully_connected(3), undirected=False)
+    # One that keeps its direction, too.
+    flights.direction[:] = torch.tensor([0.6, -0.8])
+    out = flights.integrate(torch.full_like(flights.distance, 2.0))
+    expected = torch.tensor([1.2 * INTERVAL**2 / 2, -1.6 * INTERVAL**2 / 2,
+                             1.2 * INTERVAL, -1.6 * INTERVAL]).double()
+    torch.testing.assert_close(out, expected.expand(6, 3, 4))
+
+
+def test_distances_and_directions_are_those_of_receivers_from_senders():
+    x = torch.randn(4, 6, 6)  # In three dimensions.
+    x[..., 3:] = 0  # At rest in all frames.
+    x[:, 1:, :3] = x[:, :1, :3]
+    edges = fully_connected(4)
+    flights = make_flights(x, edges, undirected=False)
+    sender, receiver = edges[:, flights.choices.edge]
+    offset = (x[receiver, 0, :3] - x[sender, 0, :3])[:, None, None]
+    torch.testing.assert_close(flights.distance,
+                               offset.norm(dim=-1).expand(12, 5, 3))
+    direction = offset / offset.norm(dim=-1, keepdim=True)
+    torch.testing.assert_close(flights.direction, direction.expand(12, 5, 3, 3))
+    assert not flights.change.any()
+
+
+def test_free_particles_do_not_change():
+    x = torch.randn(4, 6, 4)
+    time = INTERVAL * torch.arange(6).view(1, -1, 1)
+    x = torch.cat([x[:, :1, :2] + time * x[:, :1, 2:],
+                   x[:, :1, 2:].expand(4, 6, 2)], -1)
+    change = make_flights(x, fully_connected(4)).change
+    torch.testing.assert_close(change, torch.zeros(4, 5, 4), atol=1e-6, rtol=0)
+
+
+def test_nothing_flies_across_a_gap():
+    x, y = torch.randn(3, 4, 4), torch.randn(3, 6, 4)
+    choices = find_choices(fully_connected(3), True)
+    both = Flights([x, y], choices, INTERVAL)
+    for name, dim in (('change', 1), ('valid', 1), ('distance', 1),
+                      ('direction', 1)):
+        parts = [
+            getattr(Flights([part], choices, INTERVAL), name)
+            for part in (x, y)
+        ]
+        assert torch.equal(getattr(both, name), torch.cat(parts, dim)), name
+
+
+def test_what_may_have_met_a_wall_says_nothing():
+    x = torch.zeros(2, 3, 4)
+    x[0, 0] = torch.tensor([0.85, 0.0, 1.0, 0.0])  # To 0.95 in an interval,
+    x[0, 1] = torch.tensor([0.95, 0.0, 1.0, 0.0])  # and then beyond.
+    x[0, 2] = torch.tensor([0.95, 0.0, -1.0, 0.0])
+    x[1, :, 1], x[1, 2, 3] = -0.5, 6.0  # The last could come from beyond.
+    edges = fully_connected(2)
+    assert make_flights(x, edges).valid.all()
+    flights = make_flights(x, edges, half_width=1.06)
+    assert flights.valid.tolist() == [[True, True], [True, False]]
+    flights = make_flights(x, edges, half_width=1.0)
+    assert flights.valid.tolist() == [[False, False], [True, False]]
+    evidence = ImpulseEvidence(flights, make_layer(1))
+    channels = torch.ones(1, 1)
+    assert torch.equal(evidence.errors(channels).any(-1), flights.valid)
+    at_receiver, at_sender = evidence.changed_errors(
+        evidence.errors(channels), channels, torch.tensor([0]), 2 * channels)
+    i, j = flights.choices.receiver[0], flights.choices.sender[0]
+    assert torch.equal(at_receiver[0, 0].any(-1), flights.valid[i])
+    assert torch.equal(at_sender[0, 0].any(-1), flights.valid[j])
+
+
+def test_errors_are_what_the_graph_leaves_unexplained():
+    x, edges = torch.randn(4, 5, 4), fully_connected(4)
+    layer, flights = make_layer(), make_flights(x, edges)
+    channels = torch.rand(6, 3)
+    errors = ImpulseEvidence(flights, layer).errors(channels)
+    expected = flights.change.clone()
+    force = layer.law(flights.distance)
+    for c in range(6):
+        total = (channels[c].view(3, 1, 1) * force[:, c]).sum(0)
+        effect = torch.stack([
+            torch.einsum('tp,tpd,p->td', total, flights.direction[c], weight)
+            for weight in flights.weight
+        ], 1).flatten(1)
+        expected[flights.choices.receiver[c]] -= effect
+        expected[flights.choices.sender[c]] += effect
+    torch.testing.assert_close(errors, expected / SCALE, atol=1e-3, rtol=1e-4)
+
+
+@pytest.mark.parametrize('undirected', [True, False])
+def test_changes_agree_with_errors_anew(some_graph, assert_changes_agree,
+                                        undirected):
+    x, edge_index = some_graph
+    flights = make_flights(x, edge_index, undirected, half_width=1.5)
+    assert 0 < flights.valid.double().mean() < 1
+    evidence = ImpulseEvidence(flights, make_layer())
+    assert_changes_agree(evidence, flights.choices, torch.rand(4, 3))
+
+
+def test_true_graph_and_laws_leave_little(batch, make_model):
+    model = make_model(batch.edge_label)
+    flights = make_flights(batch.x, batch.edge_index, half_width=5.0)
+    evidence = ImpulseEvidence(flights, model.decoder.layer)
+    channels = batch.edge_label[flights.choices.edge].float()
+    error = evidence.errors(channels)[flights.valid].abs()
+    nothing = evidence.errors(0 * channels)[flights.valid].abs()
+    assert error.median() < 0.01 < 0.3 < nothing.median()
+    assert error.quantile(0.9) < 0.1
+
+
+def test_systems_side_by_side_equal_one_by_one(systems):
+    layer = make_layer(2)
+    batch = Batch.from_data_list(systems[:4])
+    flights = make_flights(batch.x, batch.edge_index)
+    channels = torch.rand(40, 2)
+    errors = ImpulseEvidence(flights, layer).errors(channels)
+    for i in range(4):
+        own = make_flights(systems[i].x, systems[i].edge_index)
+        part = ImpulseEvidence(own, layer).errors(channels[10 * i:10 * i + 10])
+        torch.testing.assert_close(errors[5 * i:5 * i + 5], part, atol=1e-4,
+                                   rtol=1e-4)
+
+
+@pytest.mark.parametrize('sizes', [[(3, 4)], [(3, 1, 4)],
+                                   [(3, 4, 4), (2, 4, 4)],
+                                   [(3, 4, 4), (3, 4, 6)], []])
+def test_trajectories_that_do_not_fit(sizes):
+    choices = find_choices(fully_connected(3), True)
+    with pytest.raises(ValueError, match='trajectories of the same particles'):
+        Flights([torch.randn(size) for size in sizes], choices, INTERVAL)
+
+
+@pytest.mark.parametrize('value', [math.nan, math.inf])
+def test_numbers_that_are_not_finite(value):
+    x = torch.randn(3, 4, 4)
+    x[1, 2, 3] = value
+    with pytest.raises(ValueError, match='finite trajectories'):
+        make_flights(x, fully_connected(3))

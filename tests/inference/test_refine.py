@@ -1,0 +1,230 @@
+import itertools
+import math
+
+import pytest
+import torch
+from torch_geometric.data import Batch
+
+from pyg_fnri.data import from_trajectory
+from pyg_fnri.inference.choices import all_types, find_choices
+from pyg_fnri.inference.evidence import DecoderEvidence
+from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.refine import (
+    ANNEALING,
+    EVIDENCE_WEIGHT,
+    Stage,
+    sweep,
+)
+
+OPTIONS = torch.tensor([[0., 0.], [0., 1.], [1., 0.], [1., 1.]])
+
+
+def cut(systems, num_particles, num_frames=49):
+    """Systems of fewer particles: the first of each, with all forces that act
+    between them and others left unexplained."""
+    return Batch.from_data_list([
+        from_trajectory(data.x[:num_particles, :num_frames])
+        for data in systems
+    ])
+
+
+class Problem:
+    """What is to be refined, and by what."""
+    def __init__(self, batch, model, undirected=True, kind=ImpulseEvidence):
+        self.num_systems = batch.num_graphs
+        self.node_system = batch.batch
+        self.choices = find_choices(batch.edge_index, undirected)
+        self.choice_system = batch.batch[self.choices.receiver]
+        if kind is ImpulseEvidence:
+            layer = model.decoder.layer
+            flights = Flights([batch.x], self.choices, layer.interval, 5.0)
+            self.evidence = ImpulseEvidence(flights, layer)
+        else:
+            self.evidence = DecoderEvidence(model, [batch.x], batch.edge_index,
+                                            self.choices)
+        self.log_prior = torch.randn(self.choices.edge.numel(),
+                                     4).log_softmax(-1)
+
+    def objective(self, choice, stage):
+        """What a sweep minimises, by system."""
+        errors = self.evidence.errors(OPTIONS[choice])
+        cost = (errors.square() / stage.tolerance).log1p().flatten(1).sum(-1)
+        log_prior = self.log_prior.gather(1, choice.unsqueeze(-1)).squeeze(-1)
+        out = torch.zeros(self.num_systems)
+        out.index_add_(0, self.node_system, EVIDENCE_WEIGHT * cost)
+        return out.index_add_(0, self.choice_system,
+                              -stage.prior_weight * log_prior)
+
+    def brute_force(self, stage):
+        """The objective of each graph, [4 ** pairs, num_systems], and what
+        all of them are, [4 ** pairs, pairs]."""
+        per_system = self.choices.edge.numel() // self.num_systems
+        graphs = torch.tensor(
+            list(itertools.product(range(4), repeat=per_system)))
+        return torch.stack([
+            self.objective(graph.repeat(self.num_systems), stage)
+            for graph in graphs
+        ]), graphs
+
+    def sweep(self, choice, stage, generator=None):
+        return sweep(self.evidence, self.choices, self.log_prior, OPTIONS,
+                     choice, stage, generator)
+
+    def random(self):
+        return torch.randint(4, (self.choices.edge.numel(), ))
+
+
+@pytest.fixture
+def pairs(systems, make_model):
+    """Many systems of two particles."""
+    batch = cut(systems, 2)
+    return Problem(batch, make_model(torch.zeros(192, 2).long()))
+
+
+@pytest.fixture
+def triples(systems, make_model):
+    """Some systems of three particles."""
+    batch = cut(systems[:24], 3)
+    return Problem(batch, make_model(torch.zeros(144, 2).long()))
+
+
+@pytest.mark.parametrize('undirected', [True, False])
+@pytest.mark.parametrize('kind', [ImpulseEvidence, DecoderEvidence])
+def test_sweeps_never_make_it_worse(systems, make_model, undirected, kind):
+    batch = Batch.from_data_list(systems[:12])
+    model = make_model(batch.edge_label,
+                       laws=True if kind is ImpulseEvidence else None)
+    problem = Problem(batch, model, undirected, kind)
+    if kind is DecoderEvidence:
+        # A decoder that depends on the graph.
+        for p in model.decoder.parameters():
+            p.data.mul_(3)
+    for stage in (Stage(0.3, 1.0), Stage(0.01, 0.1), Stage(1e-3, 5.0)):
+        choice = problem.random()
+        before = problem.objective(choice, stage)
+        moved = 0
+        for _ in range(4):
+            new, _ = problem.sweep(choice, stage)
+            after = problem.objective(new, stage)
+            assert (after <= before + 1e-3).all()
+            moved += int((new != choice).sum())
+            choice, before = new, after
+        assert moved > 10
+        assert choice.min() == 0 and choice.max() == 3
+
+
+def test_the_best_option_of_a_pair_is_found_at_once(pairs):
+    for stage in ANNEALING:
+        cost, _ = pairs.brute_force(stage)
+        choice, conditional = pairs.sweep(pairs.random(), stage)
+        assert torch.equal(choice, cost.argmin(0))
+        # The first sweep leaves nothing to do.
+        again, _ = pairs.sweep(choice, stage)
+        assert torch.equal(choice, again)
+        torch.testing.assert_close(conditional, (-cost.t()).log_softmax(-1),
+                                   atol=1e-3, rtol=1e-4)
+
+
+def test_the_best_graph_of_three_is_found_from_nearby(triples):
+    stage = Stage(0.01, 0.2)
+    cost, graphs = triples.brute_force(stage)
+    best = graphs[cost.argmin(0)]  # [num_systems, 3]
+    for pair in range(3):
+        for option in range(4):
+            near = best.clone()
+            near[:, pair] = option
+            choice = near.flatten()
+            for _ in range(3):
+                choice, _ = triples.sweep(choice, stage)
+            reached = triples.objective(choice, stage)
+            share = (choice.view(-1, 3) == best).all(-1).double().mean()
+            # A sweep may leave the neighbourhood of a graph a step away.
+            assert share >= 0.9
+            assert (reached >= cost.amin(0) - 1e-3).all()
+
+
+def test_the_best_graph_stays(triples):
+    stage = Stage(0.01, 0.2)
+    cost, graphs = triples.brute_force(stage)
+    best = graphs[cost.argmin(0)].flatten()
+    choice, _ = triples.sweep(best, stage)
+    assert torch.equal(choice, best)
+
+
+def test_input_is_left_as_it_is(pairs):
+    choice = pairs.random()
+    before = choice.clone()
+    new, _ = pairs.sweep(choice, Stage(0.01, 0.1))
+    assert torch.equal(choice, before) and not torch.equal(new, before)
+
+
+def test_the_prior_alone_decides_where_it_weighs_enough(pairs):
+    choice, _ = pairs.sweep(pairs.random(), Stage(0.01, 1e6))
+    assert torch.equal(choice, pairs.log_prior.argmax(-1))
+    # And not where it weighs nothing.
+    choice, _ = pairs.sweep(pairs.random(), Stage(0.01, 0.0))
+    pairs.log_prior = -pairs.log_prior
+    other, _ = pairs.sweep(pairs.random(), Stage(0.01, 0.0))
+    assert torch.equal(choice, other)
+
+
+def test_gibbs_sampling_repeats_itself_with_the_same_generator(triples):
+    start, stage = triples.random(), Stage(0.3, 0.5)
+    samples = [
+        triples.sweep(start, stage,
+                      torch.Generator().manual_seed(seed))[0]
+        for seed in (1, 1, 2)
+    ]
+    assert torch.equal(samples[0], samples[1])
+    assert not torch.equal(samples[0], samples[2])
+
+
+def test_gibbs_samples_of_a_pair_have_its_posterior(systems, make_model):
+    # A thousand copies of a pair seen too shortly to be sure of anything.
+    batch = cut(systems[1:2] * 1_000, 2, num_frames=3)
+    problem = Problem(batch, make_model(torch.zeros(2_000, 2).long()))
+    problem.log_prior[:] = problem.log_prior[0]
+    stage = Stage(0.3, 1.0)
+    cost, _ = problem.brute_force(stage)
+    posterior = (-cost[:, 0]).softmax(-1)
+    assert posterior.max() < 0.9
+    generator = torch.Generator().manual_seed(0)
+    count, num_sweeps = torch.zeros(4), 8
+    choice = problem.random()
+    for _ in range(num_sweeps):
+        choice, conditional = problem.sweep(choice, stage, generator)
+        count += choice.bincount(minlength=4)
+    torch.testing.assert_close(conditional[0].exp(), posterior, atol=1e-4,
+                               rtol=1e-3)
+    # Four standard errors of 8,000 draws.
+    error = 4 * (posterior * (1 - posterior) / count.sum()).sqrt()
+    assert ((count / count.sum() - posterior).abs() < error).all()
+
+
+def test_gibbs_samples_of_three_pairs_have_their_joint_posterior(
+        systems, make_model):
+    batch = cut(systems[1:2] * 2_000, 3, num_frames=4)
+    problem = Problem(batch, make_model(torch.zeros(12_000, 2).long()))
+    problem.log_prior[:] = problem.log_prior[:3].repeat(2_000, 1)
+    stage = Stage(0.3, 1.0)
+    cost, graphs = problem.brute_force(stage)
+    posterior = (-cost[:, 0]).softmax(-1)
+    # The pairs depend on each other.
+    generator = torch.Generator().manual_seed(0)
+    choice = problem.random()
+    for _ in range(15):
+        choice, _ = problem.sweep(choice, stage, generator)
+    number = choice.view(-1, 3) @ torch.tensor([16, 4, 1])
+    assert torch.equal(graphs @ torch.tensor([16, 4, 1]), torch.arange(64))
+    share = number.bincount(minlength=64) / 2_000
+    error = (posterior * (1 - posterior) / 2_000).sqrt()
+    assert ((share - posterior).abs() < 4.5 * error + 1e-3).all()
+    assert posterior.max() < 0.9
+
+
+@pytest.mark.parametrize('tolerance, weight', [(0.0, 1.0), (-0.1, 1.0),
+                                               (math.nan, 1.0), (0.1, -1.0),
+                                               (0.1, math.nan)])
+def test_stages_out_of_range(tolerance, weight):
+    with pytest.raises(ValueError, match=f'got {tolerance} and {weight}'):
+        Stage(tolerance, weight)
