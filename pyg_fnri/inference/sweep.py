@@ -65,12 +65,13 @@ def sweep(
 
     Returns:
         The new options, :obj:`[V]`, and the conditional log-probability of
-        each option when its choice was looked at, :obj:`[V, M]`.
+        each option when its choice was looked at, :obj:`[V, M]`; zero where a
+        choice is in no round.
     """
     choice = choice.clone()
     channels = options[choice]
     errors = evidence.errors(channels)
-    conditional = torch.empty_like(log_prior)
+    conditional = torch.zeros_like(log_prior)
     for members in choices.rounds:
         at_receiver, at_sender = evidence.changed_errors(
             errors, channels, members, options)

@@ -4,12 +4,7 @@ import torch
 from pyg_fnri.inference.choices import find_choices
 from pyg_fnri.inference.evidence import DecoderEvidence
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
-from pyg_fnri.nn import (
-    FNRI,
-    LinearStep,
-    OverLinearStep,
-    StandardScaling,
-)
+from pyg_fnri.nn import FNRI, LinearStep, OverLinearStep, StandardScaling
 
 
 def fitted_model(x, **kwargs):

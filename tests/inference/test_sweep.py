@@ -9,12 +9,8 @@ from pyg_fnri.data import from_trajectory
 from pyg_fnri.inference.choices import all_types, find_choices
 from pyg_fnri.inference.evidence import DecoderEvidence
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
-from pyg_fnri.inference.refine import (
-    ANNEALING,
-    EVIDENCE_WEIGHT,
-    Stage,
-    sweep,
-)
+from pyg_fnri.inference.refine import ANNEALING
+from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT, Stage, sweep
 
 OPTIONS = torch.tensor([[0., 0.], [0., 1.], [1., 0.], [1., 1.]])
 
@@ -110,7 +106,7 @@ def test_sweeps_never_make_it_worse(systems, make_model, undirected, kind):
             moved += int((new != choice).sum())
             choice, before = new, after
         assert moved > 10
-        assert choice.min() == 0 and choice.max() == 3
+        assert choice.unique().numel() > 1
 
 
 def test_the_best_option_of_a_pair_is_found_at_once(pairs):
@@ -203,23 +199,26 @@ def test_gibbs_samples_of_a_pair_have_its_posterior(systems, make_model):
 
 def test_gibbs_samples_of_three_pairs_have_their_joint_posterior(
         systems, make_model):
-    batch = cut(systems[1:2] * 2_000, 3, num_frames=4)
+    batch = cut(systems[7:8] * 2_000, 3, num_frames=4)
     problem = Problem(batch, make_model(torch.zeros(12_000, 2).long()))
     problem.log_prior[:] = problem.log_prior[:3].repeat(2_000, 1)
     stage = Stage(0.3, 1.0)
     cost, graphs = problem.brute_force(stage)
     posterior = (-cost[:, 0]).softmax(-1)
     # The pairs depend on each other.
+    joint = posterior.view(4, 4, 4)
+    alone = torch.einsum('i,j,k->ijk', joint.sum((1, 2)), joint.sum((0, 2)),
+                         joint.sum((0, 1)))
+    assert (joint - alone).abs().sum() > 0.15
     generator = torch.Generator().manual_seed(0)
     choice = problem.random()
-    for _ in range(15):
+    for _ in range(10):
         choice, _ = problem.sweep(choice, stage, generator)
-    number = choice.view(-1, 3) @ torch.tensor([16, 4, 1])
-    assert torch.equal(graphs @ torch.tensor([16, 4, 1]), torch.arange(64))
-    share = number.bincount(minlength=64) / 2_000
+    place = torch.tensor([16, 4, 1])
+    assert torch.equal(graphs @ place, torch.arange(64))
+    count = (choice.view(-1, 3) @ place).bincount(minlength=64)
     error = (posterior * (1 - posterior) / 2_000).sqrt()
-    assert ((share - posterior).abs() < 4.5 * error + 1e-3).all()
-    assert posterior.max() < 0.9
+    assert ((count / 2_000 - posterior).abs() < 4.5 * error + 1e-3).all()
 
 
 @pytest.mark.parametrize('tolerance, weight', [(0.0, 1.0), (-0.1, 1.0),

@@ -1,0 +1,163 @@
+"""Measure what is meant to be fast, as ratios within one process.
+
+    python scripts/benchmark.py                  # everything, a few minutes
+    python scripts/benchmark.py --only loader    # one part
+
+Times are the best of several runs; compare ratios between machines, not
+seconds.
+"""
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any, Optional
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch_geometric.loader import DataLoader
+
+from pyg_fnri.data import fully_connected
+from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.inference import refine
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.nn import ScatterSum
+from pyg_fnri.nn.aggr import PATHS, torch_scatter
+from pyg_fnri.simulation import Charge, FiniteSpring, Spring, simulate
+from pyg_fnri.training import Config
+from pyg_fnri.transforms import SplitTrajectory
+
+Row = tuple[str, float, str]
+
+
+def best(run: Callable[[], Any], repeats: int = 5) -> float:
+    """Seconds of the fastest of some runs, after one to warm up."""
+    run()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def simulation() -> list[Row]:
+    """Systems of 5 particles and 10,000 steps a second, after compilation."""
+    rows = []
+    for name, forces in (('I+C', [Spring(), Charge()]),
+                         ('I+C+F', [Spring(),
+                                    Charge(),
+                                    FiniteSpring()])):
+        seconds = best(lambda: simulate(forces, 2_000), repeats=2)
+        rows.append((name, 2_000 / seconds, 'systems/s'))
+    return rows
+
+
+def aggregation() -> list[Row]:
+    """Forward and backward of a sum over 128 systems of 5 particles."""
+    edge_index = fully_connected(5)
+    index = torch.cat([edge_index[1] + 5 * i for i in range(640)])
+    x = torch.randn(index.numel(), 256, requires_grad=True)
+    gradient = torch.randn(3_200, 256)
+    rows = []
+    for path in PATHS:
+        if path == 'torch_scatter' and torch_scatter is None:
+            continue
+        aggr = ScatterSum(path)
+        seconds = best(
+            lambda: aggr(x, index, dim_size=3_200, dim=0).backward(gradient))
+        rows.append((path, 1e3 * seconds, 'ms'))
+    return rows
+
+
+def small_dataset(root: str) -> ParticleSystems:
+    """Enough I+C systems for the parts below."""
+    return ParticleSystems(root, split='val', num_systems=(1, 2_000, 1),
+                           transform=SplitTrajectory(49))
+
+
+def loader() -> list[Row]:
+    """A batch of 64 systems, drawn at random."""
+    with tempfile.TemporaryDirectory() as root:
+        dataset = small_dataset(root)
+        rows = []
+        for cls in (SystemLoader, DataLoader):
+            seconds = best(lambda: list(cls(dataset, 64, shuffle=True)),
+                           repeats=2)
+            rows.append((f'{cls.__module__}.{cls.__name__}',
+                         1e3 * seconds / (2_000 / 64), 'ms'))
+        return rows
+
+
+def training() -> list[Row]:
+    """A step of fNRI on I+C: forward, backward and the optimiser's."""
+    with tempfile.TemporaryDirectory() as root:
+        dataset = small_dataset(root)
+        rows = []
+        for recipe in ('quick', 'paper'):
+            module = Config(4, 49, [2, 2], recipe=recipe).build()
+            module.fit_units(dataset._data.x)
+            module.log_dict = lambda *args, **kwargs: None  # No trainer.
+            batch = next(iter(SystemLoader(dataset, module.recipe.batch_size)))
+            optimizer = torch.optim.Adam(module.parameters(), fused=True)
+
+            def step() -> None:
+                loss = module.training_step(batch, 0)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+
+            rows.append((recipe, 1e3 * best(step), 'ms'))
+        return rows
+
+
+def refinement() -> list[Row]:
+    """Refining 1,000 I+C systems by force laws, restarts included."""
+    with tempfile.TemporaryDirectory() as root:
+        dataset = small_dataset(root)
+        module = Config(4, 49, [2, 2], laws={'half_width': 5.0}).build()
+        module.fit_units(dataset._data.x)
+        law = module.model.decoder.layer.law
+        with torch.no_grad():
+            law.value[0] = -0.1 * law.knots
+            law.value[1] = 0.2 / law.knots**2
+        module.model.decoder.layer.scale.copy_(
+            torch.tensor([8e-4, 8e-4, 0.015, 0.015]))
+        batch = next(iter(SystemLoader(dataset, 1_000)))
+        seconds = best(lambda: refine(module.model, batch), repeats=1)
+        return [('1,000 systems', seconds, 's')]
+
+
+PARTS = {
+    part.__name__: part
+    for part in (simulation, aggregation, loader, training, refinement)
+}
+
+
+def main(argv: Optional[list[str]] = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--only', choices=PARTS, help='a single part')
+    parser.add_argument('--threads', type=int,
+                        help="PyTorch's threads [as it decides]")
+    args = parser.parse_args(argv)
+    if args.threads is not None:
+        if args.threads < 1:
+            sys.exit(f'--threads is {args.threads}; expected at least 1.')
+        torch.set_num_threads(args.threads)
+    for name, part in PARTS.items():
+        if args.only not in (None, name):
+            continue
+        rows = part()
+        table = Table(title=f'{name}: {part.__doc__}', title_justify='left')
+        for column in ('', rows[0][2], 'ratio to the first'):
+            table.add_column(column, justify='right' if column else 'left')
+        for label, value, _ in rows:
+            table.add_row(label, f'{value:,.2f}', f'{value / rows[0][1]:.2f}')
+        Console().print(table)
+
+
+if __name__ == '__main__':
+    main()
