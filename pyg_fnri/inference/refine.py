@@ -64,7 +64,7 @@ def refine(
                                    search.choices)
     for stage in annealing:
         search.sweep(evidence, stage)
-    if isinstance(evidence, ImpulseEvidence) and num_restarts > 0:
+    if isinstance(evidence, ImpulseEvidence) and annealing and num_restarts > 0:
         system = data.get('batch')
         if system is None:
             system = torch.zeros_like(data.x[:, 0, 0], dtype=torch.long)

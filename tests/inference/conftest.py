@@ -1,8 +1,10 @@
 """Simulated systems, and models that start from a given guess."""
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Batch
 
+from pyg_fnri.data import from_trajectory
 from pyg_fnri.nn import (
     CategoricalLatent,
     ForceLaw,
@@ -13,7 +15,7 @@ from pyg_fnri.nn import (
     SigmoidLatent,
     StandardScaling,
 )
-from pyg_fnri.simulation import Charge, Spring
+from pyg_fnri.simulation import Charge, Spring, simulate
 
 SPRING, CHARGE = Spring().magnitude, Charge().magnitude
 # The law of each channel, in the three families.
@@ -46,6 +48,18 @@ def systems(tiny_systems):
 def batch(systems):
     """All of them at once."""
     return Batch.from_data_list(systems)
+
+
+@pytest.fixture(scope='session')
+def simulate_systems():
+    """Makes systems of any size, of 49 frames."""
+    def make(num_systems, num_particles, seed=1, **kwargs):
+        run = simulate([Spring(), Charge()], num_systems, num_particles,
+                       seed=seed, num_steps=5_000, **kwargs)
+        x = np.concatenate([run.position, run.velocity], -1)
+        return list(map(from_trajectory, x, run.interactions))
+
+    return make
 
 
 @pytest.fixture

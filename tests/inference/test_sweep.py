@@ -199,20 +199,20 @@ def test_gibbs_samples_of_a_pair_have_its_posterior(systems, make_model):
 
 def test_gibbs_samples_of_three_pairs_have_their_joint_posterior(
         systems, make_model):
-    batch = cut(systems[7:8] * 2_000, 3, num_frames=4)
+    batch = cut(systems[4:5] * 2_000, 3, num_frames=8)
     problem = Problem(batch, make_model(torch.zeros(12_000, 2).long()))
-    problem.log_prior[:] = problem.log_prior[:3].repeat(2_000, 1)
-    stage = Stage(0.3, 1.0)
+    problem.log_prior[:] = 0
+    stage = Stage(0.03, 1.0)
     cost, graphs = problem.brute_force(stage)
     posterior = (-cost[:, 0]).softmax(-1)
     # The pairs depend on each other.
     joint = posterior.view(4, 4, 4)
     alone = torch.einsum('i,j,k->ijk', joint.sum((1, 2)), joint.sum((0, 2)),
                          joint.sum((0, 1)))
-    assert (joint - alone).abs().sum() > 0.15
+    assert (joint - alone).abs().sum() > 0.5
     generator = torch.Generator().manual_seed(0)
     choice = problem.random()
-    for _ in range(10):
+    for _ in range(20):
         choice, _ = problem.sweep(choice, stage, generator)
     place = torch.tensor([16, 4, 1])
     assert torch.equal(graphs @ place, torch.arange(64))

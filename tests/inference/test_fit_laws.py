@@ -1,0 +1,182 @@
+import pytest
+import torch
+
+from pyg_fnri.inference.choices import find_choices
+from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
+from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.metrics import relative_law_error
+from pyg_fnri.nn import ForceLaw, ForceLawDecoder, StandardScaling
+from pyg_fnri.simulation import Charge, Spring
+
+
+@pytest.fixture
+def choices(batch):
+    return find_choices(batch.edge_index, undirected=True)
+
+
+@pytest.fixture
+def flights(batch, choices):
+    return Flights([batch.x, batch.y], choices, 0.1, 5.0)
+
+
+@pytest.fixture
+def truth(batch, choices):
+    """The true channels."""
+    return batch.edge_label[choices.edge].float()
+
+
+def make_layer(num_channels=2):
+    return ForceLawDecoder(ForceLaw(num_channels), StandardScaling(4),
+                           half_width=5.0)
+
+
+def fit(layer, flights, channels, tolerances=(0.1, 0.002), seed=0, **kwargs):
+    fit_scale(layer, flights)
+    generator = torch.Generator().manual_seed(seed)
+    for tolerance in tolerances:
+        fit_laws(layer, flights, channels, tolerance, generator, **kwargs)
+
+
+def law_error(law, flights):
+    """Relative errors of springs and charges at the distances seen."""
+    distance = torch.logspace(-1.5, 1.2, 400)
+    true = torch.stack([f.magnitude(distance) for f in (Spring(), Charge())])
+    return relative_law_error(distance, law(distance).detach(), true,
+                              flights.distance[::7, ::5, 1].flatten())
+
+
+def test_scale_is_the_typical_change(flights):
+    layer = make_layer()
+    fit_scale(layer, flights)
+    change = flights.change[flights.valid].abs()
+    for feature, scale in enumerate(layer.scale.tolist()):
+        quantity = change[:, feature // 2 * 2:][:, :2]
+        # Half of the changes are smaller than a Gaussian's would be.
+        smaller = (quantity < scale / 1.4826).double().mean()
+        assert smaller.item() == pytest.approx(0.5, abs=1e-3)
+    assert layer.scale[0] == layer.scale[1] < layer.scale[2] == layer.scale[3]
+
+
+def test_true_graphs_give_the_true_laws(flights, truth):
+    layer = make_layer()
+    fit(layer, flights, truth)
+    assert (law_error(layer.law, flights) < 0.02).all()
+
+
+def test_corrupted_transitions_do_little_harm(flights, truth):
+    bad = torch.rand(flights.valid.size()) < 0.01
+    flights.change[bad] += torch.randn(int(bad.sum()), 4) * torch.tensor(
+        [0.1, 0.1, 2.0, 2.0])
+    layer = make_layer()
+    fit(layer, flights, truth)
+    assert (law_error(layer.law, flights) < 0.02).all()
+    # That is the robust weights' doing.
+    fit(layer, flights, truth, tolerances=(1e6, ))
+    assert (law_error(layer.law, flights) > 0.1).any()
+
+
+def test_some_wrong_graphs_do_little_harm(flights, truth):
+    wrong = torch.rand(truth.size()) < 0.05
+    layer = make_layer()
+    fit(layer, flights, (truth - wrong.float()).abs())
+    assert (law_error(layer.law, flights) < 0.05).all()
+
+
+def test_order_of_channels_is_the_order_of_laws(flights, truth):
+    layer, other = make_layer(), make_layer()
+    fit(layer, flights, truth)
+    fit(other, flights, truth.flip(1))
+    torch.testing.assert_close(layer.law.value, other.law.value.flip(0),
+                               atol=1e-3, rtol=1e-2)
+
+
+def test_robust_errors_get_smaller(flights, truth):
+    layer, cost = make_layer(), []
+    fit_scale(layer, flights)
+    layer.law.value.data.normal_()
+    for _ in range(6):
+        errors = ImpulseEvidence(flights, layer).errors(truth)
+        cost.append((errors.square() / 0.01).log1p().mean().item())
+        # All transitions, so that it is the same sum that is minimised.
+        fit_laws(layer, flights, truth, 0.01, torch.Generator(),
+                 num_transitions=1_000, num_iterations=1)
+    assert cost[-1] < 0.2 * cost[0]
+    for before, after in zip(cost, cost[1:]):
+        assert after < 1.001 * before
+
+
+def test_is_least_squares_without_robust_weights(flights, truth):
+    layer = make_layer()
+    fit(layer, flights, truth, tolerances=(1e9, ), num_transitions=1_000,
+        num_iterations=1)
+
+    def cost():
+        errors = ImpulseEvidence(flights, layer).errors(truth)
+        return errors.double().square().sum()
+
+    best = cost()
+    # No change of the tables is an improvement; where there are no data, none
+    # makes a difference.
+    value = layer.law.value.data
+    for _ in range(20):
+        before = value.clone()
+        value += 1e-2 * torch.randn_like(value) * value.abs()
+        assert cost() > best * (1 - 1e-4)
+        value.copy_(before)
+
+
+def test_directed_graphs(batch):
+    choices = find_choices(batch.edge_index, undirected=False)
+    flights = Flights([batch.x, batch.y], choices, 0.1, 5.0)
+    layer = make_layer()
+    fit(layer, flights, batch.edge_label[choices.edge].float())
+    assert (law_error(layer.law, flights) < 0.02).all()
+
+
+def test_a_law_without_pairs_is_zero(flights, truth):
+    layer = make_layer(3)
+    layer.law.value.data.normal_()
+    fit(layer, flights, torch.cat([truth, 0 * truth[:, :1]], 1))
+    assert layer.law.value[2].abs().max() < 1e-6
+    assert (law_error(lambda r: layer.law(r)[:2], flights) < 0.02).all()
+
+
+def test_laws_go_on_smoothly_where_nothing_was_seen(flights, truth):
+    layer = make_layer()
+    fit(layer, flights, truth)
+    value = layer.law.value
+    assert value.isfinite().all()
+    assert layer.law(torch.tensor(14.0))[0] < -0.8  # The spring's is -1.4.
+    assert layer.law(torch.tensor(0.05))[1] > 10  # The charge's is 80.
+
+
+def test_generator_picks_the_transitions(flights, truth):
+    tables = []
+    for seed in (1, 1, 2):
+        layer = make_layer()
+        fit(layer, flights, truth, seed=seed)
+        tables.append(layer.law.value.data)
+    assert torch.equal(tables[0], tables[1])
+    assert not torch.equal(tables[0], tables[2])
+
+
+def test_nothing_interacts(flights, truth):
+    layer = make_layer()
+    with pytest.raises(ValueError, match='nothing interacts in these graphs'):
+        fit(layer, flights, 0 * truth)
+    assert not layer.law.value.any()
+
+
+def test_walls_everywhere(batch, choices):
+    flights = Flights([batch.x], choices, 0.1, half_width=0.01)
+    with pytest.raises(ValueError, match='meet a wall .* check half_width'):
+        fit_scale(make_layer(), flights)
+
+
+def test_free_particles(batch, choices):
+    time = 0.1 * torch.arange(5).view(1, -1, 1)
+    start = batch.x[:, :1]
+    x = torch.cat([start[..., :2] + time * start[..., 2:],
+                   start[..., 2:].expand(-1, 5, -1)], -1)
+    with pytest.raises(ValueError, match='as if no force acted'):
+        fit_scale(make_layer(), Flights([x], choices, 0.1))

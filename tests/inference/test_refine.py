@@ -1,0 +1,209 @@
+import copy
+import math
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from pyg_fnri.inference import Stage, refine
+from pyg_fnri.inference.choices import find_choices
+from pyg_fnri.nn import FNRI, LinearStep, OverLinearStep
+
+FAMILIES = ['nri', 'fnri', 'sfnri']
+
+
+def share(edge_type, truth):
+    """Edges of which all layer-graphs are right."""
+    return (edge_type == truth).all(-1).double().mean().item()
+
+
+def assert_same(found, other):
+    assert torch.equal(found.edge_type, other.edge_type)
+    for q, expected in zip(found.posterior, other.posterior):
+        torch.testing.assert_close(q, expected, atol=1e-3, rtol=0)
+
+
+@pytest.fixture
+def guess(batch, flip):
+    """Labels of which every seventh pair is wrong in each layer-graph."""
+    return flip(batch.edge_label, batch.edge_index, 0.15)
+
+
+@pytest.mark.parametrize('family', FAMILIES)
+def test_laws_mend_the_encoders_graph(batch, guess, make_model, to_types,
+                                      family):
+    truth = to_types(batch.edge_label, family)
+    model = make_model(guess, family)
+    assert share(model.predict(batch), truth) < 0.75
+    edge_type, posterior = refine(model, batch, num_restarts=0)
+    assert share(edge_type, truth) > 0.97
+    # The posterior is that of the same graph.
+    for layer, q in enumerate(posterior):
+        assert q.size() == (1920, model.latent.num_edge_types[layer])
+        torch.testing.assert_close(q.sum(-1), torch.ones(1920))
+        sure = q.gather(1, edge_type[:, layer:layer + 1])
+        assert (sure > 0.5).double().mean() > 0.99
+
+
+def test_directions_apart(batch, guess, make_model):
+    model = make_model(guess, undirected=False)
+    edge_type, _ = refine(model, batch, num_restarts=0)
+    # Half the evidence an edge, and none of it shared.
+    assert share(edge_type, batch.edge_label) > 0.88
+    # Each edge was a choice of its own.
+    sender, receiver = batch.edge_index
+    reverse = find_choices(batch.edge_index, True)
+    assert not torch.equal(edge_type[reverse.edge], edge_type[reverse.reverse])
+
+
+def test_restarts_find_what_sweeps_from_the_guess_do_not(batch, make_model,
+                                                         flip):
+    model = make_model(flip(batch.edge_label, batch.edge_index, 0.4))
+    without = refine(model, batch, num_restarts=0).edge_type
+    found = refine(model, batch).edge_type
+    assert share(without, batch.edge_label) < 0.97
+    assert share(found, batch.edge_label) > 0.985
+    assert torch.equal(found, refine(model, batch).edge_type)
+
+
+def test_restarts_take_a_generator_of_their_own(systems, make_model):
+    batch = Batch.from_data_list(systems[:4])
+    model = make_model(batch.edge_label)
+    state = torch.get_rng_state()
+    refine(model, batch)
+    assert torch.equal(torch.get_rng_state(), state)
+    generator = torch.Generator().manual_seed(3)
+    before = generator.get_state()
+    refine(model, batch, num_restarts=1, generator=generator)
+    assert not torch.equal(generator.get_state(), before)
+
+
+def test_labels_and_continuation_are_not_looked_at(systems, make_model, flip):
+    batch = Batch.from_data_list(systems[:6])
+    model = make_model(flip(batch.edge_label, batch.edge_index, 0.2))
+    expected = refine(model, batch)
+    poisoned = batch.clone()
+    poisoned.edge_label = 9 - batch.edge_label
+    poisoned.y = batch.y * math.nan
+    assert_same(refine(model, poisoned), expected)
+    del poisoned.edge_label, poisoned.y
+    assert_same(refine(model, poisoned), expected)
+
+
+@pytest.mark.parametrize('family', FAMILIES)
+def test_systems_side_by_side_equal_one_by_one(systems, make_model, flip,
+                                               family):
+    batch = Batch.from_data_list(systems[:6])
+    guess = flip(batch.edge_label, batch.edge_index, 0.2)
+    together = refine(make_model(guess, family), batch, num_restarts=0)
+    for i, part in enumerate(guess.split(20)):
+        rows = slice(20 * i, 20 * i + 20)
+        alone = refine(make_model(part, family), systems[i], num_restarts=0)
+        assert torch.equal(together.edge_type[rows], alone.edge_type)
+        for q, expected in zip(together.posterior, alone.posterior):
+            torch.testing.assert_close(q[rows], expected, atol=1e-3, rtol=0)
+
+
+def test_systems_of_different_size(simulate_systems, make_model, flip):
+    systems = [
+        data for pair in zip(simulate_systems(12, 3), simulate_systems(12, 6),
+                             simulate_systems(12, 2)) for data in pair
+    ]
+    batch = Batch.from_data_list(systems)
+    guess = flip(batch.edge_label, batch.edge_index, 0.2)
+    found = refine(make_model(guess), batch, num_restarts=0)
+    assert share(found.edge_type, batch.edge_label) > 0.97
+    start = 0
+    for data in systems[:6]:
+        rows = slice(start, start + data.num_edges)
+        start += data.num_edges
+        alone = refine(make_model(guess[rows]), data, num_restarts=0)
+        assert torch.equal(found.edge_type[rows], alone.edge_type)
+
+
+def test_candidates_that_leave_out_what_does_not_interact(
+        systems, make_model, flip):
+    kept = []
+    for data in systems[:20]:
+        data = data.clone()
+        edges = data.edge_label.any(-1)
+        data.edge_index = data.edge_index[:, edges]
+        data.edge_label = data.edge_label[edges]
+        kept.append(data)
+    batch = Batch.from_data_list(kept)
+    assert batch.num_edges < 350
+    guess = flip(batch.edge_label, batch.edge_index, 0.2)
+    found = refine(make_model(guess), batch, num_restarts=0)
+    assert share(found.edge_type, batch.edge_label) > 0.97
+
+
+def test_any_decoder(systems):
+    # One that has learned nothing changes little; what it does, it does to
+    # each system alone.
+    batch = Batch.from_data_list(systems[:3])
+    model = FNRI(4, 49, [2, 2], 8, undirected=True)
+    model.scaling.fit(batch.x)
+    linear_step = LinearStep(4).fit(model.scaling(batch.x))
+    model.decoder.layer = OverLinearStep(model.decoder.layer, linear_step)
+    annealing = [Stage(0.3, 1.0), Stage(0.01, 0.1)]
+    together = refine(model, batch, annealing)
+    assert (together.edge_type != model.predict(batch)).any()
+    for i in range(3):
+        alone = refine(model, systems[i], annealing)
+        rows = slice(20 * i, 20 * i + 20)
+        assert torch.equal(together.edge_type[rows], alone.edge_type)
+
+
+def test_without_stages_the_encoders_graph_stays(batch, guess, make_model):
+    model = make_model(guess)
+    found = refine(model, batch, annealing=[])
+    assert torch.equal(found.edge_type, model.predict(batch))
+
+
+def test_model_is_left_as_it_is(systems, make_model):
+    model = make_model(systems[0].edge_label).train()
+    before = copy.deepcopy(model.state_dict())
+    found = refine(model, systems[0])
+    assert all(part.training for part in model.modules())
+    assert not any(q.requires_grad for q in found.posterior)
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, before[key]), key
+
+
+def test_walls_are_no_forces_to_those_who_know_them(make_model, flip,
+                                                    simulate_systems):
+    systems = simulate_systems(20, 5, box_half_width=1.0, position_std=0.3)
+    batch = Batch.from_data_list(systems)
+    guess = flip(batch.edge_label, batch.edge_index, 0.2)
+    known, unknown = (share(
+        refine(make_model(guess, half_width=walls), batch,
+               num_restarts=0).edge_type, batch.edge_label)
+                      for walls in (1.0, None))
+    assert known > 0.97 and unknown < known - 0.01
+
+
+def test_frames_of_the_wrong_kind(systems, make_model):
+    data, model = systems[0], make_model(systems[0].edge_label)
+    for change, error, message in [
+        (dict(x=data.x * math.nan), ValueError, 'finite trajectories'),
+        (dict(x=data.x[:, :1]), ValueError, 'T = 2 frames or more'),
+        (dict(x=data.x[..., :3]), ValueError, '4 features'),
+        (dict(x=data.x[:, 0]), ValueError, r'but got \[5, 4\]'),
+        (dict(x=data.x.double()), TypeError, 'torch.float32'),
+        (dict(x=None), ValueError, 'it has no x'),
+        (dict(edge_index=None), ValueError, 'it has no edge_index'),
+    ]:
+        system = Data(**{
+            'x': data.x,
+            'edge_index': data.edge_index,
+            **change
+        })
+        with pytest.raises(error, match=message):
+            refine(model, system)
+
+
+def test_no_candidate_edges(make_model):
+    model = make_model(torch.empty(0, 2, dtype=torch.long))
+    data = Data(x=torch.randn(3, 6, 4),
+                edge_index=torch.empty(2, 0, dtype=torch.long))
+    assert refine(model, data).edge_type.size() == (0, 2)

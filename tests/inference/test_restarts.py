@@ -1,0 +1,123 @@
+import itertools
+
+import pytest
+import torch
+from torch_geometric.data import Batch
+
+from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.refine import ANNEALING
+from pyg_fnri.inference.restarts import settle
+from pyg_fnri.inference.search import GraphSearch
+from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT
+
+
+class Search:
+    """A search that starts from a guess, and its evidence."""
+    def __init__(self, systems, model):
+        self.batch = Batch.from_data_list(systems)
+        self.search = GraphSearch(model, self.batch)
+        layer = model.decoder.layer
+        flights = Flights([self.batch.x], self.search.choices, layer.interval,
+                          layer.half_width)
+        self.evidence = ImpulseEvidence(flights, layer)
+        self.owner = self.batch.batch[self.search.choices.receiver]
+
+    def anneal(self):
+        for stage in ANNEALING:
+            self.search.sweep(self.evidence, stage)
+
+    def settle(self, num_restarts, seed=0):
+        return settle(self.search, self.evidence, self.batch.batch, ANNEALING,
+                      torch.Generator().manual_seed(seed), num_restarts)
+
+    def cost(self, choice):
+        """What the last stage minimises, by system."""
+        stage = ANNEALING[-1]
+        errors = self.evidence.errors(self.search.options[choice])
+        errors = (errors.square() / stage.tolerance).log1p().flatten(1).sum(-1)
+        log_q = self.search.log_prior.gather(1, choice.unsqueeze(1)).squeeze(1)
+        out = torch.zeros(self.batch.num_graphs)
+        out.index_add_(0, self.batch.batch, EVIDENCE_WEIGHT * errors)
+        return out.index_add_(0, self.owner, -stage.prior_weight * log_q)
+
+
+@pytest.fixture
+def poor(systems, make_model):
+    """From a guess that is no better than chance."""
+    systems = systems[:40]
+    label = torch.cat([data.edge_label for data in systems])
+    model = make_model(torch.randint(2, label.size()), confidence=0.5)
+    out = Search(systems, model)
+    out.anneal()
+    return out
+
+
+def test_no_system_gets_worse(poor):
+    before = poor.cost(poor.search.choice)
+    for _ in range(3):
+        poor.settle(1)
+        after = poor.cost(poor.search.choice)
+        assert (after <= before + 1e-3).all()
+        before = after
+
+
+def test_most_systems_settle_and_are_right(poor):
+    truth = poor.batch.edge_label[poor.search.choices.edge]
+
+    def right():
+        types = poor.search.types[poor.search.choice]
+        return (types == truth).all(-1).double().mean()
+
+    assert right() < 0.95
+    few = poor.settle(1)
+    left = poor.settle(24, seed=1)
+    assert left < few <= 40 and left <= 3
+    assert right() > 0.98
+
+
+def test_finds_the_best_graph_of_three_particles(simulate_systems, make_model):
+    systems = simulate_systems(30, 3)
+    model = make_model(torch.randint(2, (180, 2)), confidence=0.5)
+    problem = Search(systems, model)
+    cost = torch.stack([
+        problem.cost(torch.tensor(graph).repeat(30))
+        for graph in itertools.product(range(4), repeat=3)
+    ])
+    problem.anneal()
+    problem.settle(24)
+    found = problem.cost(problem.search.choice)
+    assert (found <= cost.amin(0) + 1e-2).double().mean() > 0.95
+
+
+def test_settled_systems_are_left_alone(poor):
+    poor.settle(24)
+    first = poor.search.choice.clone()
+    poor.settle(24, seed=1)
+    same = torch.ones(40, dtype=torch.bool)
+    same[poor.owner[first != poor.search.choice]] = False
+    assert same.double().mean() > 0.9
+    # All choices are in some round again.
+    members = torch.cat(poor.search.choices.rounds)
+    assert members.sort().values.tolist() == list(range(400))
+
+
+def test_posterior_is_that_of_the_best_graphs(poor):
+    poor.settle(2)
+    search = poor.search
+    assert search.conditional.isfinite().all()
+    torch.testing.assert_close(search.conditional.exp().sum(-1),
+                               torch.ones(400))
+    best = search.conditional.argmax(-1)
+    assert (best == search.choice).all()
+
+
+def test_same_generator_same_graphs(systems, make_model):
+    graphs = []
+    for _ in range(2):
+        model = make_model(
+            torch.cat([data.edge_label for data in systems[:6]]))
+        problem = Search(systems[:6], model)
+        problem.anneal()
+        problem.settle(3)
+        graphs.append(problem.search.choice)
+    assert torch.equal(*graphs)
