@@ -65,6 +65,9 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         'is none, or none known [%(default)s]')
     parser.add_argument('--seed', type=int, default=0,
                         help='seed of all randomness [%(default)s]')
+    parser.add_argument('--threads', type=int,
+                        help="PyTorch's threads; see scripts/train.py [as "
+                        'PyTorch decides]')
     return parser.parse_args(argv)
 
 
@@ -77,6 +80,8 @@ def main(argv: Optional[list[str]] = None) -> None:
         module = guess.with_laws(interval=args.interval,
                                  half_width=args.half_width or None)
         check_args(module, args)
+        if args.threads is not None:
+            torch.set_num_threads(args.threads)
         train, val = open_splits(module, args)
         find_laws(module, train, args)
         if args.num_taught:
@@ -93,10 +98,12 @@ def check_args(module: RelationalInference, args: argparse.Namespace) -> None:
     """Makes sure, before the work, that it can be done and written."""
     batch_size = module.recipe.batch_size
     for name, minimum in (('num_systems', 1), ('taught_steps', 1),
+                          ('threads', 1),
                           ('num_taught', batch_size if args.num_taught else 0)):
-        if getattr(args, name) < minimum:
+        value = getattr(args, name)
+        if value is not None and value < minimum:
             raise ValueError(f"--{name.replace('_', '-')} must be at least "
-                             f"{minimum}, but is {getattr(args, name)}.")
+                             f"{minimum}, but is {value}.")
     if 'num_systems' not in module.config.data:
         raise ValueError(f"'{args.checkpoint}' does not tell which data set it "
                          f"was trained on; expected a file written by "

@@ -104,6 +104,11 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     run.add_argument('--overwrite', action='store_true',
                      help='replace the run in --out')
     run.add_argument(
+        '--threads', type=positive,
+        help="PyTorch's threads on the CPU; a small model gains little from a "
+        'second one, and loses much where the cores are busy [as PyTorch '
+        'decides]')
+    run.add_argument(
         '--accelerator', default='auto',
         help='auto, cpu, gpu, ... as Lightning has it '
         '[%(default)s]')
@@ -120,6 +125,8 @@ def positive(text: str) -> int:
 
 def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
+    if args.threads is not None:
+        torch.set_num_threads(args.threads)
     quiet_lightning()
     check_out(args)
     try:

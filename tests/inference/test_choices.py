@@ -37,10 +37,12 @@ def particles(choices, c):
 @pytest.mark.parametrize('undirected', [True, False])
 def test_each_edge_belongs_to_one_choice(edge_index, undirected):
     choices = find_choices(edge_index, undirected)
-    edges = [set(pair) for pair in zip(choices.edge.tolist(),
-                                       choices.reverse.tolist())]
-    assert sorted(e for pair in edges for e in pair) == list(
-        range(edge_index.size(1)))
+    edges = [
+        set(pair)
+        for pair in zip(choices.edge.tolist(), choices.reverse.tolist())
+    ]
+    assert sorted(e for pair in edges
+                  for e in pair) == list(range(edge_index.size(1)))
     ends = list(map(tuple, edge_index.t().tolist()))
     for c, pair in enumerate(edges):
         sender, receiver = int(choices.sender[c]), int(choices.receiver[c])
@@ -74,8 +76,8 @@ def test_batches_of_one_size_need_no_more_rounds_than_one(
     batch = Batch.from_data_list([make_system(5) for _ in range(7)])
     choices = find_choices(batch.edge_index, undirected)
     assert len(choices.rounds) == num_rounds
-    assert len(find_choices(fully_connected(5), undirected).rounds) == (
-        num_rounds)
+    assert len(find_choices(fully_connected(5),
+                            undirected).rounds) == (num_rounds)
     sizes = {r.numel() for r in choices.rounds}
     assert sizes == {7 * (2 if undirected else 5)}
 

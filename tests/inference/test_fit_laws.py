@@ -41,7 +41,8 @@ def law_error(law, flights):
     """Relative errors of springs and charges at the distances seen."""
     distance = torch.logspace(-1.5, 1.2, 400)
     true = torch.stack([f.magnitude(distance) for f in (Spring(), Charge())])
-    return relative_law_error(distance, law(distance).detach(), true,
+    return relative_law_error(distance,
+                              law(distance).detach(), true,
                               flights.distance[::7, ::5, 1].flatten())
 
 
@@ -78,8 +79,13 @@ def test_corrupted_transitions_do_little_harm(flights, truth):
 def test_some_wrong_graphs_do_little_harm(flights, truth):
     wrong = torch.rand(truth.size()) < 0.05
     layer = make_layer()
-    fit(layer, flights, (truth - wrong.float()).abs())
-    assert (law_error(layer.law, flights) < 0.05).all()
+    fit(layer, flights, (truth - wrong.float()).abs(), (0.3, 0.1, 0.03, 0.01))
+    # At distances, that is, at which most pairs are right: far from each
+    # other there are no springs but wrong ones.
+    distance = torch.linspace(0.5, 3.0, 20)
+    true = torch.stack([f.magnitude(distance) for f in (Spring(), Charge())])
+    error = (layer.law(distance) - true).abs().sum(1) / true.abs().sum(1)
+    assert (error < 0.03).all()
 
 
 def test_order_of_channels_is_the_order_of_laws(flights, truth):
@@ -90,22 +96,24 @@ def test_order_of_channels_is_the_order_of_laws(flights, truth):
                                atol=1e-3, rtol=1e-2)
 
 
-def test_robust_errors_get_smaller(flights, truth):
+def test_robust_errors_get_smaller(batch, choices, truth):
+    flights = Flights([batch.x[:, :13]], choices, 0.1, 5.0)
     layer, cost = make_layer(), []
     fit_scale(layer, flights)
     layer.law.value.data.normal_()
-    for _ in range(6):
+    for _ in range(5):
         errors = ImpulseEvidence(flights, layer).errors(truth)
         cost.append((errors.square() / 0.01).log1p().mean().item())
         # All transitions, so that it is the same sum that is minimised.
         fit_laws(layer, flights, truth, 0.01, torch.Generator(),
-                 num_transitions=1_000, num_iterations=1)
+                 num_transitions=30, num_iterations=1)
     assert cost[-1] < 0.2 * cost[0]
     for before, after in zip(cost, cost[1:]):
         assert after < 1.001 * before
 
 
-def test_is_least_squares_without_robust_weights(flights, truth):
+def test_is_least_squares_without_robust_weights(batch, choices, truth):
+    flights = Flights([batch.x[:, :9]], choices, 0.1, 5.0)
     layer = make_layer()
     fit(layer, flights, truth, tolerances=(1e9, ), num_transitions=1_000,
         num_iterations=1)
@@ -154,7 +162,7 @@ def test_generator_picks_the_transitions(flights, truth):
     tables = []
     for seed in (1, 1, 2):
         layer = make_layer()
-        fit(layer, flights, truth, seed=seed)
+        fit(layer, flights, truth, (0.1, ), seed=seed)
         tables.append(layer.law.value.data)
     assert torch.equal(tables[0], tables[1])
     assert not torch.equal(tables[0], tables[2])
@@ -176,7 +184,9 @@ def test_walls_everywhere(batch, choices):
 def test_free_particles(batch, choices):
     time = 0.1 * torch.arange(5).view(1, -1, 1)
     start = batch.x[:, :1]
-    x = torch.cat([start[..., :2] + time * start[..., 2:],
-                   start[..., 2:].expand(-1, 5, -1)], -1)
+    x = torch.cat([
+        start[..., :2] + time * start[..., 2:], start[..., 2:].expand(
+            -1, 5, -1)
+    ], -1)
     with pytest.raises(ValueError, match='as if no force acted'):
         fit_scale(make_layer(), Flights([x], choices, 0.1))

@@ -79,8 +79,10 @@ def test_a_constant_force_is_integrated_exactly():
     # One that keeps its direction, too.
     flights.direction[:] = torch.tensor([0.6, -0.8])
     out = flights.integrate(torch.full_like(flights.distance, 2.0))
-    expected = torch.tensor([1.2 * INTERVAL**2 / 2, -1.6 * INTERVAL**2 / 2,
-                             1.2 * INTERVAL, -1.6 * INTERVAL]).double()
+    expected = torch.tensor([
+        1.2 * INTERVAL**2 / 2, -1.6 * INTERVAL**2 / 2, 1.2 * INTERVAL,
+        -1.6 * INTERVAL
+    ]).double()
     torch.testing.assert_close(out, expected.expand(6, 3, 4))
 
 
@@ -102,8 +104,8 @@ def test_distances_and_directions_are_those_of_receivers_from_senders():
 def test_free_particles_do_not_change():
     x = torch.randn(4, 6, 4)
     time = INTERVAL * torch.arange(6).view(1, -1, 1)
-    x = torch.cat([x[:, :1, :2] + time * x[:, :1, 2:],
-                   x[:, :1, 2:].expand(4, 6, 2)], -1)
+    x = torch.cat(
+        [x[:, :1, :2] + time * x[:, :1, 2:], x[:, :1, 2:].expand(4, 6, 2)], -1)
     change = make_flights(x, fully_connected(4)).change
     torch.testing.assert_close(change, torch.zeros(4, 5, 4), atol=1e-6, rtol=0)
 
@@ -115,8 +117,7 @@ def test_nothing_flies_across_a_gap():
     for name, dim in (('change', 1), ('valid', 1), ('distance', 1),
                       ('direction', 1)):
         parts = [
-            getattr(Flights([part], choices, INTERVAL), name)
-            for part in (x, y)
+            getattr(Flights([part], choices, INTERVAL), name) for part in (x, y)
         ]
         assert torch.equal(getattr(both, name), torch.cat(parts, dim)), name
 
@@ -136,8 +137,10 @@ def test_what_may_have_met_a_wall_says_nothing():
     evidence = ImpulseEvidence(flights, make_layer(1))
     channels = torch.ones(1, 1)
     assert torch.equal(evidence.errors(channels).any(-1), flights.valid)
-    at_receiver, at_sender = evidence.changed_errors(
-        evidence.errors(channels), channels, torch.tensor([0]), 2 * channels)
+    at_receiver, at_sender = evidence.changed_errors(evidence.errors(channels),
+                                                     channels,
+                                                     torch.tensor([0]),
+                                                     2 * channels)
     i, j = flights.choices.receiver[0], flights.choices.sender[0]
     assert torch.equal(at_receiver[0, 0].any(-1), flights.valid[i])
     assert torch.equal(at_sender[0, 0].any(-1), flights.valid[j])
@@ -195,9 +198,9 @@ def test_systems_side_by_side_equal_one_by_one(systems):
                                    rtol=1e-4)
 
 
-@pytest.mark.parametrize('sizes', [[(3, 4)], [(3, 1, 4)],
-                                   [(3, 4, 4), (2, 4, 4)],
-                                   [(3, 4, 4), (3, 4, 6)], []])
+@pytest.mark.parametrize(
+    'sizes', [[(3, 4)], [(3, 1, 4)], [(3, 4, 4),
+                                      (2, 4, 4)], [(3, 4, 4), (3, 4, 6)], []])
 def test_trajectories_that_do_not_fit(sizes):
     choices = find_choices(fully_connected(3), True)
     with pytest.raises(ValueError, match='trajectories of the same particles'):

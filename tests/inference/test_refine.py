@@ -56,8 +56,9 @@ def test_directions_apart(batch, guess, make_model):
     assert not torch.equal(edge_type[reverse.edge], edge_type[reverse.reverse])
 
 
-def test_restarts_find_what_sweeps_from_the_guess_do_not(batch, make_model,
-                                                         flip):
+def test_restarts_find_what_sweeps_from_the_guess_do_not(
+        systems, make_model, flip):
+    batch = Batch.from_data_list(systems[:24])
     model = make_model(flip(batch.edge_label, batch.edge_index, 0.4))
     without = refine(model, batch, num_restarts=0).edge_type
     found = refine(model, batch).edge_type
@@ -193,11 +194,7 @@ def test_frames_of_the_wrong_kind(systems, make_model):
         (dict(x=None), ValueError, 'it has no x'),
         (dict(edge_index=None), ValueError, 'it has no edge_index'),
     ]:
-        system = Data(**{
-            'x': data.x,
-            'edge_index': data.edge_index,
-            **change
-        })
+        system = Data(**{'x': data.x, 'edge_index': data.edge_index, **change})
         with pytest.raises(error, match=message):
             refine(model, system)
 
