@@ -13,10 +13,11 @@ help:  ## Show this list
 demo: $(VENV)/.installed  ## Discover springs and charges from motion alone, in minutes
 	$(BIN)/python scripts/train.py @scripts/configs/demo.args
 	$(BIN)/python scripts/em.py --checkpoint runs/demo/best.ckpt --out runs/demo/laws --threads 1
-	$(BIN)/python scripts/evaluate.py --refine --checkpoint runs/demo/laws/best.ckpt --out runs/demo
+	$(BIN)/python scripts/evaluate.py --refine --checkpoint runs/demo/laws/best.ckpt --out runs/demo --num-systems 4000
 
+# Two workers share the tests; one thread each, or they wait for each other.
 test: $(VENV)/.installed  ## Run the tests
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(VENV)/.installed  ## Run the tests that take minutes
 	$(BIN)/python -m pytest -m slow

@@ -34,12 +34,12 @@ def static_rollout(y: Tensor, pred_steps: int) -> Tensor:
 
 @torch.no_grad()
 def evaluate(
-        model: RelationalAutoEncoder,
-        batches: Iterable[Data],
-        units: Scaling,
-        num_edge_types: Sequence[int],
-        horizons: Sequence[int] = (1, 10, 20),
-        infer: Optional[Callable[[Data], Tensor]] = None,
+    model: RelationalAutoEncoder,
+    batches: Iterable[Data],
+    units: Scaling,
+    num_edge_types: Sequence[int],
+    horizons: Sequence[int] = (1, 10, 20),
+    infer: Optional[Callable[[Data], Tensor]] = None,
 ) -> dict[str, Any]:
     """Measures a model, without training it, on batches of systems.
 

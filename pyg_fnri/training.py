@@ -43,7 +43,8 @@ class Config:
         recipe: A key of :obj:`RECIPES`.
         options: The fields of the recipe that differ from its defaults.
         seed: Seed of weights, shuffling and samples.
-        data: Where the training data came from, for the record.
+        data: Where the training data came from, so that
+            :func:`~pyg_fnri.opening.open_dataset` can open them again.
         laws: Arguments of :class:`~pyg_fnri.nn.ForceLawDecoder` where force
             laws have taken the place of the recipe's decoder, None where not.
 
@@ -242,7 +243,6 @@ class SupervisedInference(RelationalInference):
 class ValidationLines(pl.Callback):
     """Prints a line after each validation, above the progress bar; what one
     reads where there is no terminal to draw a bar on."""
-
     def on_validation_end(self, trainer: pl.Trainer,
                           pl_module: pl.LightningModule) -> None:
         figures = [

@@ -29,6 +29,7 @@ from rich.progress import track
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.inference import Progress, fit_force_laws, with_inferred_graphs
 from pyg_fnri.loader import SystemLoader
+from pyg_fnri.opening import Systems, frame_interval, open_dataset
 from pyg_fnri.training import (
     RelationalInference,
     SupervisedInference,
@@ -50,24 +51,31 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='where results go; made if need be')
     parser.add_argument('--root', default='datasets', metavar='DIR',
                         help='where data sets are kept [%(default)s]')
-    parser.add_argument('--num-systems', type=int, default=1_000,
-                        help='training systems that laws and graphs are '
-                        'fitted on [%(default)s]')
-    parser.add_argument('--num-taught', type=int, default=20_000,
-                        help='training systems whose graphs the encoder '
-                        'learns; 0 leaves it as it is [%(default)s]')
+    parser.add_argument(
+        '--num-systems', type=int, default=1_000,
+        help='training systems that laws and graphs are '
+        'fitted on [%(default)s]')
+    parser.add_argument(
+        '--num-taught', type=int, default=20_000,
+        help='training systems whose graphs the encoder '
+        'learns; 0 leaves it as it is [%(default)s]')
     parser.add_argument('--taught-steps', type=int, default=4_000,
                         help='steps in which it does [%(default)s]')
-    parser.add_argument('--interval', type=float, default=0.1,
-                        help='seconds between two frames [%(default)s]')
-    parser.add_argument('--half-width', type=float, default=5.0,
-                        help='metres from the origin to a wall; 0 where there '
-                        'is none, or none known [%(default)s]')
+    parser.add_argument(
+        '--interval', type=float,
+        help='seconds between two frames [as the data tell; '
+        'arrays of your own do not]')
+    parser.add_argument(
+        '--half-width', type=float,
+        help='metres from the origin to a wall; 0 where there '
+        'is none, or none known [5 for simulated data, 0 for '
+        'your own]')
     parser.add_argument('--seed', type=int, default=0,
                         help='seed of all randomness [%(default)s]')
-    parser.add_argument('--threads', type=int,
-                        help="PyTorch's threads; see scripts/train.py [as "
-                        'PyTorch decides]')
+    parser.add_argument(
+        '--threads', type=int,
+        help="PyTorch's threads; see scripts/train.py [as "
+        'PyTorch decides]')
     return parser.parse_args(argv)
 
 
@@ -77,12 +85,13 @@ def main(argv: Optional[list[str]] = None) -> None:
     start = time.monotonic()
     try:
         guess = load_checkpoint(args.checkpoint)
-        module = guess.with_laws(interval=args.interval,
-                                 half_width=args.half_width or None)
-        check_args(module, args)
+        check_args(guess, args)
         if args.threads is not None:
             torch.set_num_threads(args.threads)
-        train, val = open_splits(module, args)
+        split = SplitTrajectory(guess.config.num_observed)
+        train, val = (open_dataset(guess.config.data, args.root, name, split)
+                      for name in ('train', 'val'))
+        module = guess.with_laws(**known_of_motion(guess, train, args))
         find_laws(module, train, args)
         if args.num_taught:
             module = teach(module, train, val, args)
@@ -97,18 +106,13 @@ def main(argv: Optional[list[str]] = None) -> None:
 def check_args(module: RelationalInference, args: argparse.Namespace) -> None:
     """Makes sure, before the work, that it can be done and written."""
     batch_size = module.recipe.batch_size
-    for name, minimum in (('num_systems', 1), ('taught_steps', 1),
-                          ('threads', 1),
+    for name, minimum in (('num_systems', 1), ('taught_steps', 1), ('threads',
+                                                                    1),
                           ('num_taught', batch_size if args.num_taught else 0)):
         value = getattr(args, name)
         if value is not None and value < minimum:
             raise ValueError(f"--{name.replace('_', '-')} must be at least "
                              f"{minimum}, but is {value}.")
-    if 'num_systems' not in module.config.data:
-        raise ValueError(f"'{args.checkpoint}' does not tell which data set it "
-                         f"was trained on; expected a file written by "
-                         f"scripts/train.py. Elsewhere, use "
-                         f"pyg_fnri.inference.fit_force_laws.")
     result = os.path.join(args.out, 'best.ckpt')
     if os.path.exists(result) and os.path.samefile(result, args.checkpoint):
         raise ValueError(f"The result would replace '{args.checkpoint}' that "
@@ -121,19 +125,21 @@ def check_args(module: RelationalInference, args: argparse.Namespace) -> None:
                          f"name another directory with --out.") from error
 
 
-def open_splits(module: RelationalInference,
-                args: argparse.Namespace) -> list[ParticleSystems]:
-    """The training and the validation split that the model was trained on."""
-    data = dict(module.config.data)
-    data['num_systems'] = tuple(data['num_systems'])
-    transform = SplitTrajectory(module.config.num_observed)
-    return [
-        ParticleSystems(args.root, split=split, transform=transform, **data)
-        for split in ('train', 'val')
-    ]
+def known_of_motion(module: RelationalInference, dataset: Systems,
+                    args: argparse.Namespace) -> dict[str, Optional[float]]:
+    """Time between frames, and walls: asked for, or those of the data."""
+    interval, half_width = args.interval, args.half_width
+    if interval is None:
+        interval = frame_interval(module.config.data, dataset)
+    if interval is None:
+        raise ValueError("Arrays do not tell the time between two frames, "
+                         "which forces depend on; say it with --interval.")
+    if half_width is None and isinstance(dataset, ParticleSystems):
+        half_width = 5.0
+    return {'interval': interval, 'half_width': half_width or None}
 
 
-def find_laws(module: RelationalInference, train: ParticleSystems,
+def find_laws(module: RelationalInference, train: Systems,
               args: argparse.Namespace) -> None:
     """Expectation-maximisation, in place, with a line per iteration."""
     systems = next(iter(SystemLoader(train, args.num_systems)))
@@ -158,8 +164,8 @@ def find_laws(module: RelationalInference, train: ParticleSystems,
     os.replace(f'{path}.part', path)
 
 
-def teach(module: RelationalInference, train: ParticleSystems,
-          val: ParticleSystems, args: argparse.Namespace) -> Any:
+def teach(module: RelationalInference, train: Systems, val: Systems,
+          args: argparse.Namespace) -> Any:
     """Trains the encoder on the graphs that the laws lead to."""
     first = train[:args.num_taught]
     batches = SystemLoader(first, 500)
@@ -170,13 +176,13 @@ def teach(module: RelationalInference, train: ParticleSystems,
         module.config, target='edge_target')
     pupil.units = module.units
     print(f'The encoder learns the graphs of {len(taught)} training systems:')
-    trainer = pl.Trainer(max_steps=args.taught_steps, logger=False,
-                         val_check_interval=min(1_000, args.taught_steps),
-                         check_val_every_n_epoch=None, num_sanity_val_steps=0,
-                         enable_checkpointing=False,
-                         enable_model_summary=False,
-                         callbacks=[RichProgressBar(refresh_rate=20),
-                                    ValidationLines()])
+    trainer = pl.Trainer(
+        max_steps=args.taught_steps, logger=False,
+        val_check_interval=min(1_000, args.taught_steps),
+        check_val_every_n_epoch=None, num_sanity_val_steps=0,
+        enable_checkpointing=False, enable_model_summary=False,
+        callbacks=[RichProgressBar(refresh_rate=20),
+                   ValidationLines()])
     generator = torch.Generator().manual_seed(args.seed)
     trainer.fit(
         pupil,

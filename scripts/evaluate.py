@@ -10,8 +10,9 @@ scripts/em.py), laws.png and laws.csv. With --refine, each graph is also
 improved by what the decoder makes of the same 49 frames.
 
 Accuracies are strict: one relabelling of layers and types for the whole data
-set. Errors are mean squared errors in units of 1e-5 of positions and
-velocities min-max scaled with the training split's extremes, as in the paper.
+set. Where the truth is not known, there are none. Errors are mean squared
+errors in units of 1e-5 of positions and velocities min-max scaled with the
+training split's extremes, as in the paper.
 """
 import argparse
 import json
@@ -32,13 +33,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri import published
-from pyg_fnri.data import fully_connected
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.evaluation import evaluate
 from pyg_fnri.inference import refine
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import Relabelling
 from pyg_fnri.nn import ForceLawDecoder
+from pyg_fnri.opening import Systems, open_dataset
 from pyg_fnri.plot import plot_laws, plot_multiplex, plot_trajectories
 from pyg_fnri.training import RelationalInference, load_checkpoint
 from pyg_fnri.transforms import SplitTrajectory
@@ -75,19 +76,19 @@ def main(argv: Optional[list[str]] = None) -> None:
     try:
         module = load_checkpoint(args.checkpoint)
         check_out(out)
-        dataset = open_dataset(module, args)
+        dataset = open_systems(module, args)
         report = measure(module, dataset)
         if args.refine:
             report['refined'] = measure(module, dataset, refined=True)
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(str(error))
-    print_report(module, dataset.name, report)
+    print_report(module, dataset, report)
     save_report(module, args, report, out)
     draw(module, dataset, report, args.num_drawn, out)
-    print(f'\nwritten into {out}: ' + ', '.join(
-        name for name in ('metrics.json', 'trajectories.png', 'graph.png',
-                          'laws.png', 'laws.csv')
-        if os.path.exists(os.path.join(out, name))))
+    print(f'\nwritten into {out}: ' +
+          ', '.join(name for name in ('metrics.json', 'trajectories.png',
+                                      'graph.png', 'laws.png', 'laws.csv')
+                    if os.path.exists(os.path.join(out, name))))
 
 
 def infer_refined(module: RelationalInference) -> Callable[[Data], Tensor]:
@@ -95,14 +96,14 @@ def infer_refined(module: RelationalInference) -> Callable[[Data], Tensor]:
     return lambda data: refine(module.model, data).edge_type
 
 
-def measure(module: RelationalInference, dataset: ParticleSystems,
+def measure(module: RelationalInference, dataset: Systems,
             refined: bool = False) -> dict[str, Any]:
     """All figures of one way to infer graphs."""
     start = time.monotonic()
     batches = track(SystemLoader(dataset, batch_size=500),
                     'refining' if refined else 'evaluating', transient=True)
     report = evaluate(module.model, batches, module.units,
-                      dataset.num_edge_types, published.HORIZONS,
+                      module.config.num_edge_types, published.HORIZONS,
                       infer_refined(module) if refined else None)
     report['seconds'] = time.monotonic() - start
     return report
@@ -118,19 +119,11 @@ def check_out(out: str) -> None:
                  f"directory with --out.")
 
 
-def open_dataset(module: RelationalInference,
-                 args: argparse.Namespace) -> ParticleSystems:
+def open_systems(module: RelationalInference,
+                 args: argparse.Namespace) -> Systems:
     """The data set that the model was trained on, another split of it."""
-    data = dict(module.config.data)
-    if 'num_systems' not in data:
-        raise ValueError(f"'{args.checkpoint}' does not tell which data set it "
-                         f"was trained on; expected a file written by "
-                         f"scripts/train.py. Evaluate others with "
-                         f"pyg_fnri.evaluation.evaluate.")
-    data['num_systems'] = tuple(data['num_systems'])
-    dataset = ParticleSystems(
-        args.root, split=args.split,
-        transform=SplitTrajectory(module.config.num_observed), **data)
+    dataset = open_dataset(module.config.data, args.root, args.split,
+                           SplitTrajectory(module.config.num_observed))
     if args.num_systems is not None:
         if not 1 <= args.num_systems <= len(dataset):
             raise ValueError(f"--num-systems is {args.num_systems}, but the "
@@ -139,34 +132,20 @@ def open_dataset(module: RelationalInference,
     return dataset
 
 
-def print_report(module: RelationalInference, name: str,
+def print_report(module: RelationalInference, dataset: Systems,
                  report: dict[str, Any]) -> None:
-    """The paper's tables 1 and 2, our rows last."""
+    """The paper's tables 1 and 2, our rows last; errors alone where the truth
+    is not known."""
     model = module.config.model
     console = Console()
-    where = f"{name}, {report['num_systems']} systems"
-    names = list(module.config.names)
-
-    table = Table(title=f'Edge accuracy (%), {where}', title_justify='left')
-    for column in ['', 'combined', *names]:
-        table.add_column(column, justify='left' if not column else 'right')
-    for row in ('random', f'{model} (learned)', f'{model} (supervised)'):
-        values = published.published(published.ACCURACY, name, row)
-        if values:
-            table.add_row(f'{row}, paper', *(f'{v:.1f}' for v in values))
+    where = f"{dataset.name}, {report['num_systems']} systems"
+    # A user's file may be called as one of the paper's systems.
+    name = dataset.name if isinstance(dataset, ParticleSystems) else ''
     ours = {f'{model} (learned), ours': report}
     if 'refined' in report:
         ours[f'{model} (learned), ours, refined'] = report['refined']
-    for row, figures in ours.items():
-        for key, metric in (('edge_accuracy', 'strict'),
-                            ('joint_edge_accuracy', "authors' joint metric")):
-            if key in figures:
-                values = [figures[key]['combined'], *figures[key]['layers']]
-                table.add_row(f'{row}, {metric}',
-                              *(f'{100 * v:.1f}' for v in values),
-                              style='bold' if metric == 'strict' else '')
-    console.print(table)
-    if 'relabelling' in report:
+    if 'edge_accuracy' in report:
+        print_accuracies(console, module, name, where, ours)
         console.print(f"relabelling found: {report['relabelling']}\n")
 
     table = Table(
@@ -181,9 +160,30 @@ def print_report(module: RelationalInference, name: str,
     table.add_row('static, ours',
                   *(_error(1e5 * v) for v in report['static_mse'].values()))
     for row, figures in ours.items():
-        table.add_row(row, *(_error(1e5 * v)
-                             for v in figures['rollout_mse'].values()),
-                      style='bold')
+        table.add_row(
+            row, *(_error(1e5 * v) for v in figures['rollout_mse'].values()),
+            style='bold')
+    console.print(table)
+
+
+def print_accuracies(console: Console, module: RelationalInference, name: str,
+                     where: str, ours: dict[str, Any]) -> None:
+    """The paper's table 1, our rows last."""
+    model, names = module.config.model, list(module.config.names)
+    table = Table(title=f'Edge accuracy (%), {where}', title_justify='left')
+    for column in ['', 'combined', *names]:
+        table.add_column(column, justify='left' if not column else 'right')
+    for row in ('random', f'{model} (learned)', f'{model} (supervised)'):
+        values = published.published(published.ACCURACY, name, row)
+        if values:
+            table.add_row(f'{row}, paper', *(f'{v:.1f}' for v in values))
+    for row, figures in ours.items():
+        for key, metric in (('edge_accuracy', 'strict'),
+                            ('joint_edge_accuracy', "authors' joint metric")):
+            values = [figures[key]['combined'], *figures[key]['layers']]
+            table.add_row(f'{row}, {metric}',
+                          *(f'{100 * v:.1f}' for v in values),
+                          style='bold' if metric == 'strict' else '')
     console.print(table)
 
 
@@ -221,14 +221,15 @@ def save_report(module: RelationalInference, args: argparse.Namespace,
 def _readable(report: dict[str, Any]) -> dict[str, Any]:
     """With relabellings in words."""
     return {
-        key: _readable(value) if isinstance(value, dict) else
+        key:
+        _readable(value) if isinstance(value, dict) else
         str(value) if isinstance(value, Relabelling) else value
         for key, value in report.items()
     }
 
 
-def draw(module: RelationalInference, dataset: ParticleSystems,
-         report: dict[str, Any], num_drawn: int, out: str) -> None:
+def draw(module: RelationalInference, dataset: Systems, report: dict[str, Any],
+         num_drawn: int, out: str) -> None:
     """The pictures, of the first systems of the split."""
     model = module.model
     infer, figures = model.predict, report
@@ -251,24 +252,24 @@ def draw(module: RelationalInference, dataset: ParticleSystems,
             right = (edge_type == data.edge_label).all(-1).double().mean()
             title = f'edges {right:.0%} right'
         titles.append(title)
-        if i == 0:
+        if i == 0 and data.num_edges:
             plot_multiplex(data.edge_index, edge_type, data.get('edge_label'),
-                           names=list(module.config.names)).savefig(
-                               os.path.join(out, 'graph.png'))
-    plot_trajectories(predicted, true, titles=titles).savefig(
-        os.path.join(out, 'trajectories.png'))
+                           names=list(module.config.names)
+                           or None).savefig(os.path.join(out, 'graph.png'))
+    if module.config.in_channels >= 4:  # There is a plane to draw in.
+        plot_trajectories(predicted, true, titles=titles).savefig(
+            os.path.join(out, 'trajectories.png'))
     if isinstance(model.decoder.layer, ForceLawDecoder):
         draw_laws(model.decoder.layer, dataset, relabelling, out)
 
 
-def draw_laws(layer: ForceLawDecoder, dataset: ParticleSystems,
+def draw_laws(layer: ForceLawDecoder, dataset: Systems,
               relabelling: Optional[Relabelling], out: str) -> None:
     """The laws found, in the order of the true forces where one is known."""
-    x = dataset[:200]._data.x[:200 * dataset.num_particles]
-    position = x[..., :x.size(-1) // 2].unflatten(0, (-1,
-                                                      dataset.num_particles))
-    sender, receiver = fully_connected(dataset.num_particles)
-    seen = (position[:, sender] - position[:, receiver]).norm(dim=-1).flatten()
+    batch = next(iter(SystemLoader(dataset, 200)))
+    position = torch.cat([batch.x, batch.y], dim=1)[..., :batch.x.size(-1) // 2]
+    sender, receiver = batch.edge_index
+    seen = (position[sender] - position[receiver]).norm(dim=-1).flatten()
     distance = torch.logspace(math.log10(seen.min()), math.log10(seen.max()),
                               200)
     with torch.no_grad():
@@ -281,14 +282,17 @@ def draw_laws(layer: ForceLawDecoder, dataset: ParticleSystems,
     table = {'distance_m': distance}
     if channels is not None:
         learned, names = learned[channels], list(dataset.names)
+    if channels is not None and isinstance(dataset, ParticleSystems):
         true = torch.stack([
             torch.tensor([force.magnitude(r) for r in distance.tolist()])
             for force in dataset.forces
         ]).float()
         table.update({f'{n}_true': f for n, f in zip(names, true)})
     table.update({n: f for n, f in zip(names, learned)})
-    pd.DataFrame({k: v.numpy() for k, v in table.items()
-                  }).to_csv(os.path.join(out, 'laws.csv'), index=False)
+    pd.DataFrame({
+        k: v.numpy()
+        for k, v in table.items()
+    }).to_csv(os.path.join(out, 'laws.csv'), index=False)
     plot_laws(distance, learned, true, names=names,
               seen=seen).savefig(os.path.join(out, 'laws.png'))
 

@@ -1,4 +1,4 @@
-"""Train NRI, fNRI or sfNRI on simulated trajectories, without labels.
+"""Train NRI, fNRI or sfNRI on trajectories, without labels.
 
 The main job, minutes on two cores:
 
@@ -8,10 +8,17 @@ The paper's setting, days on two cores:
 
     python scripts/train.py --recipe paper --out runs/paper
 
+Your own trajectories, a table with the columns time, particle, x, y and, where
+there are several systems, system; cut into windows, of which the first 25
+frames are observed and the last 25 predicted:
+
+    python scripts/train.py --data my.csv --num-edge-types 2 2 \\
+        --window 50 --num-observed 25 --out runs/mine
+
 Writes into --out: best.ckpt (lowest validation loss), last.ckpt, metrics.csv
 and curves.png; logs to TensorBoard too where that is installed. A directory
 that holds a run is left alone unless --overwrite or --resume is given. Look at
-the result with scripts/evaluate.py.
+the result with scripts/evaluate.py; get graphs with scripts/infer.py.
 """
 import argparse
 import importlib.util
@@ -31,8 +38,13 @@ from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
-from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.loader import SystemLoader
+from pyg_fnri.opening import (
+    Systems,
+    describe_files,
+    frame_interval,
+    open_dataset,
+)
 from pyg_fnri.plot import plot_curves
 from pyg_fnri.recipes import Recipe
 from pyg_fnri.training import (
@@ -52,21 +64,50 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         fromfile_prefix_chars='@')
     parser.convert_arg_line_to_args = str.split  # type: ignore[assignment]
-    data = parser.add_argument_group('data')
-    data.add_argument('--root', default='datasets', metavar='DIR',
-                      help='where data sets are kept, or made [%(default)s]')
-    data.add_argument(
+    simulated = parser.add_argument_group('simulated data')
+    simulated.add_argument(
         '--name', default='springs_charges',
         help='springs_charges (the paper\'s I+C) or '
         'springs_charges_fsprings (I+C+F) [%(default)s]')
-    data.add_argument('--num-particles', type=int, default=5,
-                      help='particles in a system [%(default)s]')
-    data.add_argument('--num-systems', type=int, nargs=3,
-                      default=[50_000, 10_000,
-                               10_000], metavar=('TRAIN', 'VAL', 'TEST'),
-                      help='systems in each split [50000 10000 10000]')
-    data.add_argument('--data-seed', type=int, default=0,
-                      help='seed of the simulation [%(default)s]')
+    simulated.add_argument('--num-particles', type=int, default=5,
+                           help='particles in a system [%(default)s]')
+    simulated.add_argument('--num-systems', type=int, nargs=3,
+                           default=[50_000, 10_000,
+                                    10_000], metavar=('TRAIN', 'VAL', 'TEST'),
+                           help='systems in each split [50000 10000 10000]')
+
+    own = parser.add_argument_group(
+        'your own data', 'instead of simulated ones; split 8 : 1 : 1 by '
+        'system, or in time where there is only one')
+    own.add_argument(
+        '--data', metavar='FILE',
+        help='.csv, .parquet, or an array [S, N, T, F] of positions, then '
+        'velocities, in .npy or .npz')
+    own.add_argument(
+        '--edges', metavar='FILE',
+        help='candidate edges, a table with the columns sender, '
+        'receiver and perhaps system [all pairs]')
+    own.add_argument(
+        '--interactions', metavar='FILE',
+        help='the truth where it is known, to measure by: sender, '
+        'receiver, type and perhaps system and layer')
+    own.add_argument('--window', type=positive, metavar='T',
+                     help='cut recordings into windows of so many frames')
+    near = own.add_mutually_exclusive_group()
+    near.add_argument(
+        '--neighbours', type=positive, metavar='K',
+        help='only pairs of which one is among the K that come '
+        'closest to the other may interact')
+    near.add_argument('--radius', type=float, metavar='R',
+                      help='only pairs that come within R of each other may')
+
+    data = parser.add_argument_group('data of either kind')
+    data.add_argument('--root', default='datasets', metavar='DIR',
+                      help='where data sets are kept, or made [%(default)s]')
+    data.add_argument(
+        '--data-seed', type=int, default=0,
+        help='seed of the simulation, or of the split '
+        '[%(default)s]')
     data.add_argument(
         '--num-observed', type=int, default=49,
         help='frames that the encoder sees; the decoder '
@@ -75,6 +116,14 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     model = parser.add_argument_group('model and training')
     model.add_argument('--model', default='fnri', choices=MODELS,
                        help='which model [%(default)s]')
+    model.add_argument(
+        '--num-edge-types', type=int, nargs='+', metavar='K',
+        help='types in each layer, no interaction included; '
+        "needed where the truth is not known [the truth's]")
+    model.add_argument(
+        '--directed', action='store_true',
+        help='infer each direction of a pair by itself; the '
+        'recipe paper always does')
     model.add_argument(
         '--recipe', default='quick', choices=RECIPES,
         help='quick: minutes on two cores; paper: the paper\'s '
@@ -112,7 +161,26 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
         '--accelerator', default='auto',
         help='auto, cpu, gpu, ... as Lightning has it '
         '[%(default)s]')
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    given = {
+        name
+        for name, value in vars(args).items()
+        if value != parser.get_default(name)
+    }
+    if args.data is None:
+        misplaced = given & {
+            'edges', 'interactions', 'window', 'neighbours', 'radius'
+        }
+        if misplaced:
+            parser.error(f'--{min(misplaced)} is for data of your own; name '
+                         f'them with --data')
+    else:
+        misplaced = given & {'name', 'num_particles', 'num_systems'}
+        if misplaced:
+            option = min(misplaced).replace('_', '-')
+            parser.error(f'--{option} is for simulated data; leave it out, or '
+                         f'leave out --data')
+    return args
 
 
 def positive(text: str) -> int:
@@ -130,8 +198,11 @@ def main(argv: Optional[list[str]] = None) -> None:
     quiet_lightning()
     check_out(args)
     try:
-        train, val = open_splits(args)
-        module = make_config(args, train).build()
+        data = describe_data(args)
+        split = SplitTrajectory(args.num_observed)
+        train, val = (open_dataset(data, args.root, name, split)
+                      for name in ('train', 'val'))
+        module = make_config(args, data, train).build()
         last = None
         if args.resume:
             last = checkpoint_to_resume(args.out, module.config)
@@ -193,41 +264,62 @@ def start_run(out: str, arguments: list[str]) -> None:
         file.write(f'python scripts/train.py {shlex.join(arguments)}\n')
 
 
-def open_splits(args: argparse.Namespace) -> list[ParticleSystems]:
-    """The training and the validation split, made if need be."""
-    split = SplitTrajectory(args.num_observed)
-    return [
-        ParticleSystems(args.root, name=args.name, split=name,
-                        num_particles=args.num_particles,
-                        num_systems=tuple(args.num_systems),
-                        seed=args.data_seed, transform=split)
-        for name in ('train', 'val')
-    ]
+def describe_data(args: argparse.Namespace) -> dict[str, Any]:
+    """The data set, as the checkpoint will name it."""
+    if args.data is not None:
+        return describe_files(args.data, args.edges, args.interactions,
+                              num_observed=args.num_observed,
+                              window=args.window, neighbours=args.neighbours,
+                              radius=args.radius, directed=args.directed,
+                              seed=args.data_seed)
+    return {
+        'name': args.name,
+        'num_particles': args.num_particles,
+        'num_systems': args.num_systems,
+        'seed': args.data_seed,
+    }
 
 
-def make_config(args: argparse.Namespace, dataset: ParticleSystems) -> Config:
+def num_edge_types(args: argparse.Namespace, dataset: Systems) -> list[int]:
+    """The truth's, or those asked for where there is none.
+
+    Raises:
+        ValueError: If there are none, or both and they differ.
+    """
+    true, asked = dataset.num_edge_types, args.num_edge_types
+    if not true and asked is None:
+        raise ValueError("How many layers and types to look for is not known "
+                         "of these data; say it with --num-edge-types, e.g. "
+                         "2 2 for two layers of interaction or none.")
+    if true and asked is not None and asked != true:
+        raise ValueError(f"--num-edge-types is {asked}, but the truth has "
+                         f"{true}; leave it out, or the truth.")
+    return true or asked
+
+
+def make_config(args: argparse.Namespace, data: dict[str, Any],
+                dataset: Systems) -> Config:
     """The configuration that the checkpoint will hold."""
-    options = {
+    if args.data is not None:
+        data = {**data, 'time_step': frame_interval(data, dataset)}
+    options: dict[str, Any] = {
         option: getattr(args, option)
         for option in ('hidden_channels', 'batch_size', 'learning_rate',
                        'max_epochs', 'max_steps')
         if getattr(args, option) is not None
     }
+    if args.directed and args.recipe == 'quick':
+        options['undirected'] = False
     return Config(
         in_channels=dataset.num_node_features,
         num_observed=args.num_observed,
-        num_edge_types=dataset.num_edge_types,
+        num_edge_types=num_edge_types(args, dataset),
         names=dataset.names,
         model=args.model,
         recipe=args.recipe,
         options=options,
         seed=args.seed,
-        data={
-            'name': args.name,
-            'num_particles': args.num_particles,
-            'num_systems': args.num_systems,
-            'seed': args.data_seed,
-        },
+        data=data,
     )
 
 

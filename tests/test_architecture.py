@@ -15,7 +15,7 @@ LEVELS = [
     ['simulation', 'data', 'losses', 'published'],
     ['candidates'],
     ['datasets', 'transforms', 'loader', 'nn', 'convert'],
-    ['metrics', 'inference'],
+    ['metrics', 'inference', 'opening'],
     ['plot'],
     ['recipes'],
     ['training'],

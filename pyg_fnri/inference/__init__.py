@@ -1,8 +1,8 @@
 """Inference beyond one pass of an encoder: refined graphs and force laws."""
 from pyg_fnri.inference.em import Progress, fit_force_laws
-from pyg_fnri.inference.sweep import Stage
 from pyg_fnri.inference.refine import refine
 from pyg_fnri.inference.search import Refined
+from pyg_fnri.inference.sweep import Stage
 from pyg_fnri.inference.teaching import with_inferred_graphs
 
 __all__ = [

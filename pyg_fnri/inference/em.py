@@ -8,8 +8,8 @@ from torch_geometric.data import Data
 
 from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
-from pyg_fnri.inference.sweep import Stage
 from pyg_fnri.inference.search import GraphSearch
+from pyg_fnri.inference.sweep import Stage
 from pyg_fnri.nn import RelationalAutoEncoder
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from pyg_fnri.inference.evidence import Evidence
-from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT, Stage
 from pyg_fnri.inference.search import GraphSearch
-
+from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT, Stage
 
 #: Times the median cost of a batch from which on a system's graph is doubted.
 OUTLYING = 30.0
@@ -74,8 +73,8 @@ def settle(
     return int((~settled).sum())
 
 
-def _cost(search: GraphSearch, evidence: Evidence, stage: Stage,
-          system: Tensor, owner: Tensor, num_systems: int) -> Tensor:
+def _cost(search: GraphSearch, evidence: Evidence, stage: Stage, system: Tensor,
+          owner: Tensor, num_systems: int) -> Tensor:
     """What a stage minimises, summed by system."""
     errors = evidence.errors(search.channels)
     explained = (errors.square() / stage.tolerance).log1p().sum((1, 2))

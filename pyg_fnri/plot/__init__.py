@@ -3,9 +3,16 @@
 Each function returns a :class:`matplotlib.figure.Figure` that belongs to no
 global state and needs no display: ``figure.savefig('picture.png')`` writes it.
 """
+from .adjacency import plot_adjacency
 from .curves import plot_curves
 from .laws import plot_laws
 from .multiplex import plot_multiplex
 from .trajectories import plot_trajectories
 
-__all__ = ['plot_curves', 'plot_laws', 'plot_multiplex', 'plot_trajectories']
+__all__ = [
+    'plot_adjacency',
+    'plot_curves',
+    'plot_laws',
+    'plot_multiplex',
+    'plot_trajectories',
+]

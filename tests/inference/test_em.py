@@ -22,8 +22,8 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-@pytest.mark.parametrize('family, num_systems', [('fnri', 96), ('nri', 40),
-                                                 ('sfnri', 40)])
+@pytest.mark.parametrize('family, num_systems', [('fnri', 96), ('nri', 24),
+                                                 ('sfnri', 24)])
 def test_laws_and_graphs_find_each_other(systems, flip, make_model, to_types,
                                          family, num_systems):
     batch = Batch.from_data_list(systems[:num_systems])

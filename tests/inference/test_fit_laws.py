@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch_geometric.data import Batch
 
 from pyg_fnri.inference.choices import find_choices
 from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
@@ -139,6 +140,21 @@ def test_directed_graphs(batch):
     layer = make_layer()
     fit(layer, flights, batch.edge_label[choices.edge].float())
     assert (law_error(layer.law, flights) < 0.02).all()
+
+
+def test_walls_are_no_forces(simulate_systems):
+    batch = Batch.from_data_list(
+        simulate_systems(40, 5, box_half_width=1.0, position_std=0.3))
+    choices = find_choices(batch.edge_index, undirected=True)
+    channels = batch.edge_label[choices.edge].float()
+    errors = []
+    for half_width in (1.0, None):
+        flights = Flights([batch.x], choices, 0.1, half_width)
+        layer = make_layer()
+        # Least squares, which a few bounces would lead astray.
+        fit(layer, flights, channels, (1e6, ))
+        errors.append(law_error(layer.law, flights).max())
+    assert errors[0] < 0.1 and errors[1] > 2 * errors[0]
 
 
 def test_a_law_without_pairs_is_zero(flights, truth):

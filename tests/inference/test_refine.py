@@ -39,8 +39,8 @@ def test_laws_mend_the_encoders_graph(batch, guess, make_model, to_types,
     assert share(edge_type, truth) > 0.97
     # The posterior is that of the same graph.
     for layer, q in enumerate(posterior):
-        assert q.size() == (1920, model.latent.num_edge_types[layer])
-        torch.testing.assert_close(q.sum(-1), torch.ones(1920))
+        assert q.size() == (960, model.latent.num_edge_types[layer])
+        torch.testing.assert_close(q.sum(-1), torch.ones(960))
         sure = q.gather(1, edge_type[:, layer:layer + 1])
         assert (sure > 0.5).double().mean() > 0.99
 

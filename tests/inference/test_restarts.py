@@ -43,10 +43,10 @@ class Search:
 
 @pytest.fixture
 def poor(systems, make_model):
-    """From a guess that is no better than chance."""
+    """From a guess that is no better than chance, and sure of itself."""
     systems = systems[:24]
     label = torch.cat([data.edge_label for data in systems])
-    model = make_model(torch.randint(2, label.size()), confidence=0.5)
+    model = make_model(torch.randint(2, label.size()), confidence=4.0)
     out = Search(systems, model)
     out.anneal()
     return out

@@ -146,6 +146,31 @@ def test_the_best_graph_stays(triples):
     assert torch.equal(choice, best)
 
 
+@pytest.mark.parametrize('undirected', [True, False])
+@pytest.mark.parametrize('kind', [ImpulseEvidence, DecoderEvidence])
+def test_each_choice_is_looked_at_given_all_others(systems, make_model,
+                                                   undirected, kind):
+    batch = Batch.from_data_list(systems[:3])
+    model = make_model(batch.edge_label,
+                       laws=True if kind is ImpulseEvidence else None)
+    problem, stage = Problem(batch, model, undirected, kind), Stage(0.1, 0.5)
+    choice, conditional = problem.sweep(problem.random(), stage)
+    # Those of the last round have seen what all others have become.
+    members = problem.choices.rounds[-1]
+    assert members.numel() > 0
+    for c in members.tolist():
+        system = problem.choice_system[c]
+        cost = []
+        for option in range(4):
+            changed = choice.clone()
+            changed[c] = option
+            cost.append(problem.objective(changed, stage)[system])
+        expected = (-torch.stack(cost)).log_softmax(-1)
+        torch.testing.assert_close(conditional[c], expected, atol=1e-2,
+                                   rtol=1e-3)
+        assert choice[c] == expected.argmax()
+
+
 def test_input_is_left_as_it_is(pairs):
     choice = pairs.random()
     before = choice.clone()

@@ -19,6 +19,7 @@ from pyg_fnri.nn import (
     RolloutDecoder,
     StandardScaling,
 )
+from pyg_fnri.nn.force_law_decoder import reflect
 from pyg_fnri.simulation import Charge, Spring, simulate
 
 FORCES = [Spring(), Charge()]
@@ -158,12 +159,20 @@ def test_free_particle_bounces_off_each_wall():
     torch.testing.assert_close(out, expected)
 
 
+def test_reflection_never_turns_a_particle_outwards():
+    position = torch.tensor([[2.25, -2.5], [1.5, 2.5], [-2.25, 0.0]])
+    velocity = torch.tensor([[1.0, -3.0], [-2.0, -1.0], [0.5, -1.0]])
+    position, velocity = reflect(position, velocity, 2.0)
+    assert position.tolist() == [[1.75, -1.5], [1.5, 1.5], [-1.75, 0.0]]
+    assert velocity.tolist() == [[-1.0, 3.0], [-2.0, -1.0], [0.5, -1.0]]
+
+
 def test_converges_at_second_order(true_law, graph):
     x = random_states(5, 8)
     x[..., :2] *= 3  # No close encounters, where the order shows later.
-    exact = step(make_layer(true_law, num_substeps=512), x, *graph)
+    exact = step(make_layer(true_law, num_substeps=200), x, *graph)
     error = [(step(make_layer(true_law, num_substeps=n), x, *graph) -
-              exact).norm().item() for n in (4, 8, 16, 32)]
+              exact).norm().item() for n in (4, 8, 16)]
     for coarse, fine in zip(error, error[1:]):
         assert coarse / fine == pytest.approx(4, rel=0.1)
 
@@ -217,9 +226,9 @@ def test_energy_is_conserved(true_law, graph):
     layer = make_layer(true_law, num_substeps=4)
     x = torch.cat([2 * random_states(5)[:, :2], random_states(5)[:, :2]], -1)
     path = [x]
-    for _ in range(100):
+    for _ in range(50):
         path.append(step(layer, path[-1], edge_index, z))
-    path = torch.stack(path)  # [101, 5, 4]
+    path = torch.stack(path)  # [51, 5, 4]
     sender, receiver = edge_index
     distance = (path[:, sender, :2] - path[:, receiver, :2]).norm(dim=-1)
     potential = z[:, 0] * 0.05 * distance**2 + z[:, 1] * 0.2 / distance

@@ -2,6 +2,8 @@
 import importlib.util
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 SCRIPTS = Path(__file__).parents[2] / 'scripts'
@@ -41,4 +43,56 @@ def tiny_run(load_script, tiny_arguments, tmp_path_factory):
     """The directory of such a run, not to be changed."""
     out = tmp_path_factory.mktemp('runs') / 'tiny'
     load_script('train').main([*tiny_arguments, '--out', str(out)])
+    return out
+
+
+@pytest.fixture(scope='session')
+def write_table():
+    """Writes a table of random smooth trajectories in the plane, without
+    velocities, of systems of given sizes."""
+    def write(path, sizes, num_steps=20, time_step=0.1):
+        generator = np.random.default_rng(0)
+        rows = []
+        for system, num_particles in enumerate(sizes):
+            for particle in range(num_particles):
+                start, speed, wave = generator.normal(size=(3, 2))
+                for frame in range(num_steps):
+                    t = time_step * frame
+                    x, y = start + speed * t + wave * np.sin(3 * t)
+                    rows.append((f's{system}', t, f'p{particle}', x, y))
+        columns = ['system', 'time', 'particle', 'x', 'y']
+        pd.DataFrame(rows, columns=columns).to_csv(path, index=False)
+        return str(path)
+
+    return write
+
+
+@pytest.fixture(scope='session')
+def own_table(write_table, tmp_path_factory):
+    """A user's table: 20 systems of 3 to 5 particles."""
+    path = tmp_path_factory.mktemp('own') / 'mine.csv'
+    return write_table(path, [3 + k % 3 for k in range(20)])
+
+
+@pytest.fixture(scope='session')
+def own_root(tmp_path_factory):
+    """Where data sets of such tables are kept."""
+    return str(tmp_path_factory.mktemp('own_root'))
+
+
+@pytest.fixture(scope='session')
+def own_arguments(own_root, own_table):
+    """Arguments of 3 steps of training on it, without truth."""
+    return [
+        '--root', own_root, '--data', own_table, '--num-edge-types', '2', '2',
+        '--num-observed', '8', '--hidden-channels', '8', '--batch-size', '8',
+        '--max-steps', '3', '--val-every', '1', '--accelerator', 'cpu'
+    ]
+
+
+@pytest.fixture(scope='session')
+def own_run(load_script, own_arguments, tmp_path_factory):
+    """The directory of such a run, not to be changed."""
+    out = tmp_path_factory.mktemp('runs') / 'own'
+    load_script('train').main([*own_arguments, '--out', str(out)])
     return out

@@ -169,3 +169,23 @@ def test_help_teaches(script, capsys):
         script.main(['--help'])
     text = capsys.readouterr().out
     assert 'python scripts/evaluate.py --checkpoint runs/demo/best.ckpt' in text
+
+
+def test_own_data_without_truth_have_errors_only(script, own_run, own_root,
+                                                 tmp_path, capsys):
+    out = tmp_path / 'results'
+    script.main([
+        '--root', own_root, '--checkpoint',
+        str(own_run / 'best.ckpt'), '--out',
+        str(out), '--num-drawn', '2'
+    ])
+    assert {path.name for path in out.iterdir()} == RESULTS
+    metrics = read_metrics(out)
+    assert metrics['num_systems'] == 2 and metrics['layers'] == []
+    assert metrics['rollout_mse'].keys() == metrics['static_mse'].keys() == {
+        '1'
+    }
+    assert 'edge_accuracy' not in metrics
+    text = capsys.readouterr().out
+    assert 'static, ours' in text and 'accuracy' not in text
+    assert 'paper' not in text

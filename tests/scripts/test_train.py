@@ -247,3 +247,93 @@ def test_help_teaches(script, capsys):
         script.main(['--help'])
     text = capsys.readouterr().out
     assert 'python scripts/train.py @scripts/configs/demo.args' in text
+
+
+def test_own_data_need_no_truth(own_run, own_table):
+    assert {path.name for path in own_run.iterdir()} == FILES
+    history = pd.read_csv(own_run / 'metrics.csv')
+    assert history['val_loss'].dropna().map(math.isfinite).sum() == 3
+    assert not any('accuracy' in name for name in history)
+    config = load_checkpoint(str(own_run / 'last.ckpt')).config
+    assert config.num_edge_types == [2, 2] and list(config.names) == []
+    assert config.data['files'] == {'table': own_table}
+    assert config.data['time_step'] == pytest.approx(0.1)
+
+
+def test_own_truth_is_measured_against(script, own_arguments, own_table,
+                                       tmp_path):
+    truth = pd.DataFrame({
+        'sender': ['p0', 'p1'],
+        'receiver': ['p1', 'p0'],
+        'type': [1, 1],
+        'layer': ['push', 'pull']
+    })
+    truth.to_csv(tmp_path / 'truth.csv', index=False)
+    out = tmp_path / 'run'
+    script.main([
+        *own_arguments, '--interactions',
+        str(tmp_path / 'truth.csv'), '--directed', '--neighbours', '2', '--out',
+        str(out)
+    ])
+    history = pd.read_csv(out / 'metrics.csv')
+    assert history['val_accuracy_push'].dropna().between(0, 1).all()
+    module = load_checkpoint(str(out / 'best.ckpt'))
+    assert not module.model.latent.undirected
+    assert module.config.data['directed']
+    assert module.config.data['neighbours'] == 2
+
+
+def test_own_file_that_changed_is_another_run(script, own_arguments, own_table,
+                                              own_run, tmp_path):
+    run = shutil.copytree(own_run, tmp_path / 'run')
+    other = tmp_path / 'other.csv'
+    shutil.copy(own_table, other)
+    with pytest.raises(SystemExit, match='has data = .*other.csv'):
+        script.main([
+            *own_arguments, '--data',
+            str(other), '--out',
+            str(run), '--resume'
+        ])
+
+
+@pytest.mark.parametrize('arguments, message', [
+    (['--num-edge-types', '2', '1'], 'edge types'),
+    (['--num-observed', '11'], 'at least 22 steps, but these have 20'),
+    (['--window', '21'], 'is too short'),
+    (['--radius', '-1'], 'radius must be above 0'),
+    (['--data', 'none.csv'], 'no file .*none.csv'),
+    (['--edges', 'none.csv'], 'no file .*none.csv'),
+])
+def test_wrong_own_data_end_in_one_sentence(script, own_arguments, tmp_path,
+                                            arguments, message):
+    with pytest.raises(SystemExit, match=message) as error:
+        script.main(
+            [*own_arguments, '--out',
+             str(tmp_path / 'run'), *arguments])
+    assert '\n' not in str(error.value)
+
+
+def test_number_of_types_must_be_known(script, own_arguments, tiny_arguments,
+                                       tmp_path):
+    out = ['--out', str(tmp_path / 'run')]
+    at = own_arguments.index('--num-edge-types')
+    unknown = own_arguments[:at] + own_arguments[at + 3:]
+    with pytest.raises(SystemExit, match='say it with --num-edge-types'):
+        script.main([*unknown, *out])
+    with pytest.raises(SystemExit, match=r'is \[3\], but the truth has \[2, 2'):
+        script.main([*tiny_arguments, *out, '--num-edge-types', '3'])
+
+
+@pytest.mark.parametrize('arguments, message', [
+    (['--window', '20'], '--window is for data of your own'),
+    (['--data', 'mine.csv', '--num-systems', '9', '9', '9'
+      ], '--num-systems is for simulated data'),
+    (['--data', 'mine.csv', '--radius', '1', '--neighbours', '2'
+      ], 'not allowed with'),
+    (['--data', 'mine.csv', '--neighbours', '0'], 'at least 1'),
+])
+def test_options_of_other_data_are_told_at_once(script, capsys, arguments,
+                                                message):
+    with pytest.raises(SystemExit, match='2'):
+        script.main(arguments)
+    assert message in capsys.readouterr().err

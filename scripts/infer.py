@@ -1,0 +1,286 @@
+"""Infer the interaction graphs of your own trajectories.
+
+    python scripts/infer.py --checkpoint runs/mine/best.ckpt --data my.csv \\
+        --out runs/mine/graphs
+
+Looks at the first frames of each system, as many as the model has been trained
+to see; systems may have other numbers of particles than in training. Writes
+into --out:
+
+- edges.csv: system, sender, receiver, layer, type, probability of that type,
+- graphs.graphml: the interactions of all systems in one file, each a part of
+  its own, with the names of system and particle at the nodes,
+- graph.png and heatmap.png: the graph of the first system, and how probable
+  each interaction is,
+- trajectories.png: predicted from the last frame looked at, over true ones,
+  of the first systems, where frames remain.
+
+Layers and types are numbered as the model does, which was not told what they
+are: layer 0 may be any kind of interaction. Where the recipe is quick, type 0
+is no interaction.
+"""
+import argparse
+import os
+import sys
+import tempfile
+import time
+from typing import Any, NamedTuple, Optional
+
+import networkx as nx
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+from rich.progress import track
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_fnri.convert import to_networkx, to_pandas
+from pyg_fnri.datasets import TrajectoryTable
+from pyg_fnri.inference import refine
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.nn import RelationalAutoEncoder
+from pyg_fnri.opening import describe_files, frame_interval, open_dataset
+from pyg_fnri.plot import plot_adjacency, plot_multiplex, plot_trajectories
+from pyg_fnri.training import RelationalInference, load_checkpoint
+
+RESULTS = ('edges.csv', 'graphs.graphml', 'graph.png', 'heatmap.png',
+           'trajectories.png')
+NUM_DRAWN = 4
+
+
+class Graph(NamedTuple):
+    """Inferred types `[E, L]`, and the probability of each type, `[E, K]` for
+    each layer."""
+    edge_type: Tensor
+    posterior: list[Tensor]
+
+
+def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--checkpoint', required=True, metavar='FILE',
+                        help='written by scripts/train.py or scripts/em.py')
+    parser.add_argument(
+        '--data', required=True, metavar='FILE',
+        help='trajectories as for scripts/train.py, with the '
+        'same features')
+    parser.add_argument(
+        '--edges', metavar='FILE',
+        help='candidate edges, as for scripts/train.py [all '
+        'pairs]; of these, those near enough, if the model was '
+        'trained on such')
+    parser.add_argument(
+        '--window', type=int, metavar='T',
+        help='cut recordings into windows of so many frames, '
+        'a system each [whole recordings]')
+    parser.add_argument(
+        '--refine', action='store_true',
+        help='improve each graph by what the decoder makes of '
+        'the same frames')
+    parser.add_argument('--out', required=True, metavar='DIR',
+                        help='where results go; made if need be')
+    parser.add_argument('--overwrite', action='store_true',
+                        help='replace results in --out')
+    parser.add_argument('--root', default='datasets', metavar='DIR',
+                        help='where data sets are kept [%(default)s]')
+    return parser.parse_args(argv)
+
+
+def main(argv: Optional[list[str]] = None) -> None:
+    args = parse_args(argv)
+    start = time.monotonic()
+    try:
+        check_out(args)
+        module = load_checkpoint(args.checkpoint)
+        dataset = open_systems(module, args)
+        table, graphs, first = infer_all(module, dataset, args.refine)
+        save(args.out, table, graphs, draw(module.model, dataset, first))
+    except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
+        sys.exit(str(error))
+    print_summary(table, len(dataset), time.monotonic() - start)
+    print(f'written into {args.out}: ' + ', '.join(
+        name
+        for name in RESULTS if os.path.exists(os.path.join(args.out, name))))
+
+
+def check_out(args: argparse.Namespace) -> None:
+    """Makes sure, before the work, that results can be written, and that none
+    get lost."""
+    there = [
+        name for name in RESULTS if os.path.exists(os.path.join(args.out, name))
+    ]
+    if there and not args.overwrite:
+        raise ValueError(f"'{args.out}' holds {there[0]} already; replace the "
+                         f"results there by --overwrite, or name another "
+                         f"directory with --out.")
+    try:
+        os.makedirs(args.out, exist_ok=True)
+        tempfile.TemporaryFile(dir=args.out).close()
+    except OSError as error:
+        raise ValueError(f"Cannot write to '{args.out}' ({error.strerror}); "
+                         f"name another directory with --out.") from error
+
+
+def open_systems(module: RelationalInference,
+                 args: argparse.Namespace) -> TrajectoryTable:
+    """The user's trajectories, with candidate edges as in training.
+
+    Raises:
+        ValueError: If they are not of the kind that the model knows.
+    """
+    config = module.config
+    data = describe_files(
+        args.data, args.edges, num_observed=config.num_observed,
+        window=args.window, **{
+            option: config.data[option]
+            for option in ('neighbours', 'radius', 'directed')
+            if option in config.data
+        })
+    dataset = open_dataset(data, args.root, 'all')
+    num_steps, num_features = dataset[0].x.shape[1:]
+    if num_features != config.in_channels:
+        raise ValueError(f"The model was trained on {config.in_channels} "
+                         f"features of a particle, positions and velocities, "
+                         f"but '{args.data}' has {num_features}.")
+    if num_steps < config.num_observed:
+        raise ValueError(f"The model looks at {config.num_observed} frames, "
+                         f"but the systems in '{args.data}' have {num_steps}.")
+    # Frames further apart look like faster particles, and nothing would fail.
+    trained = config.data.get('time_step')
+    if 'num_systems' in config.data:
+        trained = 0.1
+    found = frame_interval(data, dataset)
+    if trained and found and abs(found - trained) > 0.05 * trained:
+        raise ValueError(f"Frames of '{args.data}' are {found:g} apart, but "
+                         f"those that the model was trained on {trained:g}; "
+                         f"resample the trajectories.")
+    return dataset
+
+
+def infer_all(
+    module: RelationalInference,
+    dataset: TrajectoryTable,
+    refined: bool,
+) -> tuple[pd.DataFrame, list[nx.MultiGraph], list[tuple[Data, Graph]]]:
+    """The edges of all systems, their graphs, and the first systems as they
+    are to be drawn."""
+    tables, graphs, first, done = [], [], [], 0
+    systems, particles = dataset.system_names, dataset.particle_names
+    undirected = module.model.latent.undirected
+    for batch in track(SystemLoader(dataset, 100), 'inferring', transient=True):
+        batch, graph = infer(module, batch, refined)
+        end = done + batch.num_graphs
+        names: dict[str, Any] = {
+            'probability': graph.posterior,
+            'systems': systems[done:end],
+            'particles': particles[done:end],
+        }
+        tables.append(to_pandas(batch, graph.edge_type, **names))
+        graphs.append(
+            to_networkx(batch, graph.edge_type, undirected=undirected, **names))
+        first = first or take_apart(batch, graph)
+        done = end
+    return pd.concat(tables), graphs, first
+
+
+def infer(module: RelationalInference, batch: Data,
+          refined: bool) -> tuple[Data, Graph]:
+    """The systems with `x` observed and `y` from the last observed frame on,
+    and their graphs."""
+    observed = module.config.num_observed
+    batch.x, batch.y = batch.x[:, :observed], batch.x[:, observed - 1:]
+    if refined:
+        return batch, Graph(*refine(module.model, batch))
+    posterior = module.model.posterior(batch)
+    return batch, Graph(torch.stack([q.argmax(-1) for q in posterior], dim=-1),
+                        posterior)
+
+
+def take_apart(batch: Batch, graph: Graph) -> list[tuple[Data, Graph]]:
+    """The first systems of a batch, and the graph of each."""
+    out = []
+    for i in range(min(NUM_DRAWN, batch.num_graphs)):
+        begin, end = batch.ptr[i:i + 2].tolist()
+        own = (batch.edge_index[1] >= begin) & (batch.edge_index[1] < end)
+        data = Data(x=batch.x[begin:end], y=batch.y[begin:end],
+                    edge_index=batch.edge_index[:, own] - begin)
+        out.append(
+            (data, Graph(graph.edge_type[own],
+                         [q[own] for q in graph.posterior])))
+    return out
+
+
+def draw(model: RelationalAutoEncoder, dataset: TrajectoryTable,
+         first: list[tuple[Data, Graph]]) -> dict[str, Figure]:
+    """The pictures, by the names of their files."""
+    data, graph = first[0]
+    out: dict[str, Figure] = {}
+    if data.num_edges:
+        chosen = torch.stack([
+            q.gather(1, types.unsqueeze(1)).squeeze(1)
+            for q, types in zip(graph.posterior, graph.edge_type.unbind(-1))
+        ], dim=-1)
+        out['graph.png'] = plot_multiplex(data.edge_index, graph.edge_type,
+                                          probability=chosen.clamp(0, 1))
+        out['heatmap.png'] = plot_adjacency(
+            data.edge_index,
+            torch.stack([1 - q[:, 0] for q in graph.posterior],
+                        dim=-1).clamp(0,
+                                      1), particles=dataset.particle_names[0],
+            label='probability of a type other than 0')
+    # As many frames as were looked at are as many as make a clear picture.
+    num_steps = min(data.y.size(1) - 1, data.x.size(1))
+    if num_steps == 0 or data.x.size(2) < 4:
+        return out  # Nothing to compare with, or no plane to draw it in.
+    paths = [
+        torch.cat(
+            [d.y[:, :1],
+             model.predict_trajectory(d, num_steps, g.edge_type)], dim=1)
+        for d, g in first
+    ]
+    if all(bool(path.isfinite().all()) for path in paths):
+        out['trajectories.png'] = plot_trajectories(
+            paths, [d.y[:, :num_steps + 1] for d, _ in first],
+            observed=[d.x for d, _ in first], titles=[
+                f'system {name}' for name in dataset.system_names[:len(first)]
+            ], unit='unit of the data')
+    return out
+
+
+def save(out: str, table: pd.DataFrame, graphs: list[nx.MultiGraph],
+         pictures: dict[str, Figure]) -> None:
+    """Writes all results, then moves them into their place."""
+    with tempfile.TemporaryDirectory(dir=out) as folder:
+        table.to_csv(os.path.join(folder, 'edges.csv'), index=False)
+        graph = nx.disjoint_union_all(graphs)
+        # An edge's own number: those of the batches are not unique.
+        for number, (*_, attributes) in enumerate(graph.edges(data=True)):
+            attributes['id'] = str(number)
+        nx.write_graphml(graph, os.path.join(folder, 'graphs.graphml'),
+                         edge_id_from_attribute='id')
+        for name, figure in pictures.items():
+            figure.savefig(os.path.join(folder, name))
+        for name in RESULTS:
+            old, new = os.path.join(out, name), os.path.join(folder, name)
+            if os.path.exists(new):
+                os.replace(new, old)
+            elif os.path.exists(old):
+                os.remove(old)  # Of other systems, and replaced by nothing.
+
+
+def print_summary(table: pd.DataFrame, num_systems: int,
+                  seconds: float) -> None:
+    """What was found, and how sure the model is of it."""
+    print(f'{num_systems} systems in {seconds:.1f} seconds')
+    for layer, rows in table.groupby('layer'):
+        shares = rows['type'].value_counts(normalize=True).sort_index()
+        print(f'layer {layer}: ' +
+              ', '.join(f'type {kind} {share:.1%}'
+                        for kind, share in shares.items()) +
+              f' of the candidate edges; mean probability '
+              f'{rows["probability"].mean():.2f}')
+
+
+if __name__ == '__main__':
+    main()

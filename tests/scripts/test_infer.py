@@ -1,0 +1,173 @@
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from pyg_fnri.data import from_trajectory
+from pyg_fnri.training import load_checkpoint
+
+RESULTS = {
+    'edges.csv', 'graphs.graphml', 'graph.png', 'heatmap.png',
+    'trajectories.png'
+}
+
+
+@pytest.fixture(scope='module')
+def script(load_script):
+    return load_script('infer')
+
+
+@pytest.fixture
+def arguments(own_root, own_run, tmp_path):
+    return [
+        '--root', own_root, '--checkpoint',
+        str(own_run / 'best.ckpt'), '--out',
+        str(tmp_path / 'graphs')
+    ]
+
+
+def read(folder):
+    """All files of results, by name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_graphs_of_systems_of_other_sizes(script, arguments, own_run,
+                                          write_table, tmp_path, capsys):
+    # Training has seen 3 to 5 particles.
+    data = write_table(tmp_path / 'new.csv', [2, 7], num_steps=12)
+    script.main([*arguments, '--data', data])
+    out = tmp_path / 'graphs'
+    assert set(read(out)) == RESULTS
+    for name in ('graph.png', 'heatmap.png', 'trajectories.png'):
+        assert (out / name).read_bytes().startswith(b'\x89PNG')
+
+    table = pd.read_csv(out / 'edges.csv')
+    assert list(table.columns) == [
+        'system', 'sender', 'receiver', 'layer', 'type', 'probability'
+    ]
+    assert len(table) == 2 * (2 * 1 + 7 * 6)
+    assert table.probability.between(0.5, 1).all()  # Of two types.
+
+    # The same graph, from what the file says.
+    rows = pd.read_csv(data).query("system == 's1'")
+    position = np.stack(
+        [of[['x', 'y']].to_numpy() for _, of in rows.groupby('particle')])
+    velocity = np.gradient(position, 0.1, axis=1, edge_order=2)
+    x = np.concatenate([position, velocity], axis=-1).astype(np.float32)
+    system = from_trajectory(x[:, :8])
+    model = load_checkpoint(str(own_run / 'best.ckpt')).model
+    edge_type = model.predict(system)
+    found = table[table.system == 's1']
+    assert found.type.tolist() == edge_type.flatten().tolist()
+    chosen = torch.stack([q.max(-1).values for q in model.posterior(system)],
+                         dim=-1)
+    np.testing.assert_allclose(found.probability, chosen.flatten(), rtol=1e-3)
+
+    graph = nx.read_graphml(out / 'graphs.graphml')
+    assert graph.number_of_nodes() == 9
+    assert {
+        of['particle']
+        for _, of in graph.nodes(data=True) if of['system'] == 's0'
+    } == {'p0', 'p1'}
+    # Both directions of a pair are one edge.
+    assert 2 * graph.number_of_edges() == (table.type > 0).sum()
+    assert '2 systems' in capsys.readouterr().out
+
+
+def test_nothing_remains_to_compare_with(script, arguments, write_table,
+                                         tmp_path):
+    data = write_table(tmp_path / 'new.csv', [3], num_steps=8)
+    script.main([*arguments, '--data', data])
+    assert set(read(tmp_path / 'graphs')) == RESULTS - {'trajectories.png'}
+
+
+def test_windows_are_systems(script, arguments, own_table, tmp_path):
+    script.main([*arguments, '--data', own_table, '--window', '10'])
+    table = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
+    assert {'s0/0', 's0/10', 's19/10'} <= set(table.system)
+
+
+def test_refined_graphs_are_others(script, arguments, write_table, tmp_path):
+    data = write_table(tmp_path / 'new.csv', [3, 4])
+    script.main([*arguments, '--data', data])
+    plain = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
+    script.main([*arguments, '--data', data, '--refine', '--overwrite'])
+    refined = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
+    assert refined[['sender', 'receiver']].equals(plain[['sender', 'receiver']])
+    assert not refined.probability.equals(plain.probability)
+
+
+def test_results_are_replaced_on_demand_only(script, arguments, write_table,
+                                             tmp_path):
+    long = write_table(tmp_path / 'long.csv', [3])
+    short = write_table(tmp_path / 'short.csv', [3], num_steps=8)
+    script.main([*arguments, '--data', long])
+    (tmp_path / 'graphs' / 'mine.txt').write_text('notes')
+    before = read(tmp_path / 'graphs')
+    with pytest.raises(SystemExit, match='holds edges.csv.*--overwrite'):
+        script.main([*arguments, '--data', short])
+    assert read(tmp_path / 'graphs') == before
+    script.main([*arguments, '--data', short, '--overwrite'])
+    after = read(tmp_path / 'graphs')
+    # No picture of the trajectories of another file is left.
+    assert set(after) == RESULTS - {'trajectories.png'} | {'mine.txt'}
+    assert after['edges.csv'] != before['edges.csv']
+
+
+def test_many_systems_are_parts_of_one_graph(script, arguments, tmp_path):
+    x = np.random.default_rng(0).normal(size=(120, 5, 8, 4))
+    np.save(tmp_path / 'x.npy', x)  # More than a batch.
+    script.main([*arguments, '--data', str(tmp_path / 'x.npy')])
+    table = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
+    assert table.groupby('system').size().tolist() == [40] * 120
+    graph = nx.read_graphml(tmp_path / 'graphs' / 'graphs.graphml')
+    assert 2 * graph.number_of_edges() == (table.type > 0).sum()
+    part = nx.get_node_attributes(graph, 'system')
+    assert set(part.values()) == set(range(120))
+    assert all(part[a] == part[b] for a, b in graph.edges())
+
+
+@pytest.mark.parametrize('changes, message', [
+    ({
+        'num_steps': 7
+    }, 'looks at 8 frames, but .* have 7'),
+    ({
+        'time_step': 0.2
+    }, '0.2 apart, but .* trained on 0.1; resample'),
+    ({
+        'sizes': [3, 1]
+    }, "'s1' has one particle"),
+])
+def test_data_that_do_not_fit_are_refused(script, arguments, write_table,
+                                          tmp_path, changes, message):
+    data = write_table(tmp_path / 'new.csv', **{'sizes': [3], **changes})
+    with pytest.raises(SystemExit, match=message) as error:
+        script.main([*arguments, '--data', data])
+    assert '\n' not in str(error.value)
+    assert not list((tmp_path / 'graphs').iterdir())
+
+
+def test_other_features_are_refused(script, arguments, tmp_path):
+    np.save(tmp_path / 'x.npy', np.ones((2, 3, 8, 6)))
+    with pytest.raises(SystemExit, match='4 features .* has 6'):
+        script.main([*arguments, '--data', str(tmp_path / 'x.npy')])
+
+
+def test_missing_files_are_told(script, arguments, own_table, tmp_path):
+    with pytest.raises(SystemExit, match='no file .*none.csv'):
+        script.main([*arguments, '--data', 'none.csv'])
+    with pytest.raises(SystemExit, match='no checkpoint'):
+        script.main([*arguments, '--data', own_table, '--checkpoint', 'none'])
+    (tmp_path / 'file').touch()
+    with pytest.raises(SystemExit, match='Cannot write to .* --out'):
+        script.main([
+            *arguments, '--data', own_table, '--out',
+            str(tmp_path / 'file' / 'x')
+        ])
+
+
+def test_help_teaches(script, capsys):
+    with pytest.raises(SystemExit, match='0'):
+        script.main(['--help'])
+    assert 'python scripts/infer.py --checkpoint' in capsys.readouterr().out
