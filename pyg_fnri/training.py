@@ -24,6 +24,7 @@ from pyg_fnri.nn import (
     RolloutDecoder,
 )
 from pyg_fnri.recipes import PaperRecipe, QuickRecipe, Recipe
+from pyg_fnri.writing import written_whole
 
 #: The models and recipes that a command line can name.
 MODELS: dict[str, type[NRI]] = {'nri': NRI, 'fnri': FNRI, 'sfnri': SFNRI}
@@ -258,8 +259,8 @@ def save_checkpoint(module: RelationalInference, path: str) -> None:
     """Writes a module as training does; whole or not at all."""
     checkpoint: dict[str, Any] = {'state_dict': module.state_dict()}
     module.on_save_checkpoint(checkpoint)
-    torch.save(checkpoint, f'{path}.part')
-    os.replace(f'{path}.part', path)
+    with written_whole(path) as part:
+        torch.save(checkpoint, part)
 
 
 def load_checkpoint(path: str) -> RelationalInference:

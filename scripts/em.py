@@ -15,7 +15,6 @@ all particles alike.
 import argparse
 import os
 import sys
-import tempfile
 import time
 from dataclasses import replace
 from typing import Any, Optional
@@ -39,6 +38,7 @@ from pyg_fnri.training import (
     save_checkpoint,
 )
 from pyg_fnri.transforms import SplitTrajectory
+from pyg_fnri.writing import check_writable, written_whole
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -117,12 +117,7 @@ def check_args(module: RelationalInference, args: argparse.Namespace) -> None:
     if os.path.exists(result) and os.path.samefile(result, args.checkpoint):
         raise ValueError(f"The result would replace '{args.checkpoint}' that "
                          f"it comes from; name another directory with --out.")
-    try:
-        os.makedirs(args.out, exist_ok=True)
-        tempfile.TemporaryFile(dir=args.out).close()
-    except OSError as error:
-        raise ValueError(f"Cannot write to '{args.out}' ({error.strerror}); "
-                         f"name another directory with --out.") from error
+    check_writable(args.out)
 
 
 def known_of_motion(module: RelationalInference, dataset: Systems,
@@ -159,9 +154,8 @@ def find_laws(module: RelationalInference, train: Systems,
 
     generator = torch.Generator().manual_seed(args.seed)
     fit_force_laws(module.model, systems, generator, on_iteration=on_iteration)
-    path = os.path.join(args.out, 'em.csv')
-    pd.DataFrame(rows).to_csv(f'{path}.part', index=False)
-    os.replace(f'{path}.part', path)
+    with written_whole(os.path.join(args.out, 'em.csv')) as path:
+        pd.DataFrame(rows).to_csv(path, index=False)
 
 
 def teach(module: RelationalInference, train: Systems, val: Systems,

@@ -19,7 +19,6 @@ import json
 import math
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from typing import Any, Optional
@@ -43,6 +42,7 @@ from pyg_fnri.opening import Systems, open_dataset
 from pyg_fnri.plot import plot_laws, plot_multiplex, plot_trajectories
 from pyg_fnri.training import RelationalInference, load_checkpoint
 from pyg_fnri.transforms import SplitTrajectory
+from pyg_fnri.writing import check_writable, written_whole
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -75,7 +75,7 @@ def main(argv: Optional[list[str]] = None) -> None:
     out = args.out or os.path.dirname(args.checkpoint) or '.'
     try:
         module = load_checkpoint(args.checkpoint)
-        check_out(out)
+        check_writable(out)
         dataset = open_systems(module, args)
         report = measure(module, dataset)
         if args.refine:
@@ -107,16 +107,6 @@ def measure(module: RelationalInference, dataset: Systems,
                       infer_refined(module) if refined else None)
     report['seconds'] = time.monotonic() - start
     return report
-
-
-def check_out(out: str) -> None:
-    """Makes sure, before the work, that results can be written."""
-    try:
-        os.makedirs(out, exist_ok=True)
-        tempfile.TemporaryFile(dir=out).close()
-    except OSError as error:
-        sys.exit(f"Cannot write to '{out}' ({error.strerror}); name another "
-                 f"directory with --out.")
 
 
 def open_systems(module: RelationalInference,
@@ -212,10 +202,9 @@ def save_report(module: RelationalInference, args: argparse.Namespace,
             'data': config.data,
         },
     }
-    path = os.path.join(out, 'metrics.json')
-    with open(f'{path}.part', 'w') as file:
-        json.dump(plain, file, indent=2)
-    os.replace(f'{path}.part', path)
+    with written_whole(os.path.join(out, 'metrics.json')) as path:
+        with open(path, 'w') as file:
+            json.dump(plain, file, indent=2)
 
 
 def _readable(report: dict[str, Any]) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from pyg_fnri.nn import RelationalAutoEncoder
 from pyg_fnri.opening import describe_files, frame_interval, open_dataset
 from pyg_fnri.plot import plot_adjacency, plot_multiplex, plot_trajectories
 from pyg_fnri.training import RelationalInference, load_checkpoint
+from pyg_fnri.writing import check_writable
 
 RESULTS = ('edges.csv', 'graphs.graphml', 'graph.png', 'heatmap.png',
            'trajectories.png')
@@ -114,12 +115,7 @@ def check_out(args: argparse.Namespace) -> None:
         raise ValueError(f"'{args.out}' holds {there[0]} already; replace the "
                          f"results there by --overwrite, or name another "
                          f"directory with --out.")
-    try:
-        os.makedirs(args.out, exist_ok=True)
-        tempfile.TemporaryFile(dir=args.out).close()
-    except OSError as error:
-        raise ValueError(f"Cannot write to '{args.out}' ({error.strerror}); "
-                         f"name another directory with --out.") from error
+    check_writable(args.out)
 
 
 def open_systems(module: RelationalInference,

@@ -26,7 +26,6 @@ import os
 import shlex
 import shutil
 import sys
-import tempfile
 import time
 from dataclasses import asdict
 from typing import Any, Optional
@@ -56,6 +55,7 @@ from pyg_fnri.training import (
     quiet_lightning,
 )
 from pyg_fnri.transforms import SplitTrajectory
+from pyg_fnri.writing import check_writable
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -249,11 +249,9 @@ def check_out(args: argparse.Namespace) -> None:
                  f"replace (it has no command.txt); name another directory "
                  f"with --out.")
     try:
-        os.makedirs(args.out, exist_ok=True)
-        tempfile.TemporaryFile(dir=args.out).close()
+        check_writable(args.out)
     except OSError as error:
-        sys.exit(f"Cannot write to '{args.out}' ({error.strerror}); name "
-                 f"another directory with --out.")
+        sys.exit(str(error))
 
 
 def start_run(out: str, arguments: list[str]) -> None:
