@@ -1,4 +1,7 @@
 """Terms of the training objective, per particle."""
+import math
+from typing import Optional
+
 import torch
 from torch import Tensor
 
@@ -26,24 +29,39 @@ def huber_nll(
     target: Tensor,
     scale: Tensor,
     variance: float,
+    delta: float = 1.0,
+    weight: Optional[Tensor] = None,
 ) -> Tensor:
     r"""Like :func:`gaussian_nll` in units of :obj:`scale` for errors below
-    it, but growing linearly above: the likelihood has heavy tails, so close
-    encounters do not drown everything else.
+    :obj:`delta`, but growing linearly above: the likelihood has heavy tails,
+    so close encounters do not drown everything else.
 
     Args:
         prediction: :obj:`[num_nodes, num_steps, num_features]`.
         target: Same shape, same units.
         scale: Typical error of each feature, :obj:`[num_features]`.
         variance: Variance of small errors in units of :obj:`scale` squared.
+        delta: Where the tails begin, in units of :obj:`scale`; infinity for a
+            Gaussian.
+        weight: How much each state counts, :obj:`[num_nodes, num_steps]`;
+            once each by default.
 
     Raises:
-        ValueError: If the shapes differ or the variance is not positive.
+        ValueError: If the shapes differ, or the variance or :obj:`delta` is
+            not positive.
     """
     _check(prediction, target, variance)
-    error = torch.nn.functional.huber_loss(prediction / scale, target / scale,
-                                           reduction='sum')
-    return error / (variance * target.size(0))
+    if not delta > 0:
+        raise ValueError(f"Expected a delta > 0, but got {delta}.")
+    error = (prediction - target) / scale
+    if delta == math.inf:
+        loss = error.square() / 2
+    else:
+        loss = torch.nn.functional.huber_loss(error, torch.zeros_like(error),
+                                              reduction='none', delta=delta)
+    if weight is not None:
+        loss = loss * weight.unsqueeze(-1)
+    return loss.sum() / (variance * target.size(0))
 
 
 def kl_divergence(kl: Tensor, num_nodes: int) -> Tensor:

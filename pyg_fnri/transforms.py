@@ -1,4 +1,5 @@
 """Transforms that turn a stored system into what a model is trained on."""
+import copy
 from typing import Any, Optional
 
 import torch
@@ -74,6 +75,28 @@ class SplitTrajectory(BaseTransform):
     def __repr__(self) -> str:
         return (f'{self.__class__.__name__}({self.num_observed}, '
                 f'num_predicted={self.num_predicted})')
+
+
+class ReconstructTrajectory(SplitTrajectory):
+    r"""Lets a model reconstruct what it observes, rather than predict: both
+    `x` and `y` become the first `num_observed` frames, as in NRI's training.
+
+    Graphs may then come to compress trajectories instead of meaning
+    interactions (section 3 of the paper).
+
+    Args:
+        num_observed (int): The number of frames.
+    """
+    def __init__(self, num_observed: int) -> None:
+        super().__init__(num_observed)
+
+    def forward(self, data: Any) -> Data:
+        data = super().forward(data)
+        data.y = data.x
+        return data
+
+    def __repr__(self) -> str:
+        return f'{self.__class__.__name__}({self.num_observed})'
 
 
 class NearestNeighbours(BaseTransform):
@@ -183,3 +206,46 @@ def _keep_edges(data: Data, edge_index: Tensor) -> Data:
     number, other = (edge[1] * num_nodes + edge[0]
                      for edge in (data.edge_index, edge_index))
     return data.edge_subgraph(torch.isin(number, other))
+
+
+def random_symmetries(data: Data, generator: torch.Generator) -> Data:
+    """Turns and mirrors each system at random, by one of the symmetries of a
+    square or cube around the origin: axes change places and signs. Forces that
+    point along the line of a pair, and walls around the origin, stay what they
+    are; gravity and the like do not.
+
+    Args:
+        data (Data): Systems with trajectories `x`, and `y` where there is
+            one, of positions, then velocities, in D dimensions each,
+            `[num_nodes, T, 2 D]`.
+        generator (torch.Generator): Source of randomness.
+
+    Returns:
+        A copy that shares all other tensors.
+
+    Raises:
+        ValueError: If the number of features is odd.
+    """
+    num_features = data.x.size(-1)
+    if num_features % 2:
+        raise ValueError(f'Systems can be turned if their features are '
+                         f'positions, then as many velocities, but they have '
+                         f'{num_features} features.')
+    device, num_dims = data.x.device, num_features // 2
+    batch = data.batch if 'batch' in data else None
+    num_systems = 1 if batch is None else data.num_graphs
+    axis = torch.rand(num_systems, num_dims, generator=generator,
+                      device=device).argsort(-1)
+    sign = torch.randint(2, axis.size(), generator=generator, device=device)
+    sign = 1 - 2 * sign.to(data.x.dtype)
+    # Velocities as positions, [S, 1, 2 D].
+    axis = torch.cat([axis, axis + num_dims], dim=-1).unsqueeze(1)
+    sign = torch.cat([sign, sign], dim=-1).unsqueeze(1)
+    if batch is not None:
+        axis, sign = axis[batch], sign[batch]
+    out = copy.copy(data)
+    for name in ('x', 'y'):
+        if name in data:
+            value = data[name]
+            out[name] = sign * value.gather(-1, axis.expand_as(value))
+    return out

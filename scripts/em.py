@@ -168,7 +168,7 @@ def teach(module: RelationalInference, train: Systems, val: Systems,
     pupil = SupervisedInference(
         module.model, replace(module.recipe, max_steps=args.taught_steps),
         module.config, target='edge_target')
-    pupil.units = module.units
+    pupil.units, pupil.linear_step = module.units, module.linear_step
     print(f'The encoder learns the graphs of {len(taught)} training systems:')
     trainer = pl.Trainer(
         max_steps=args.taught_steps, logger=False,

@@ -1,4 +1,4 @@
-"""Train NRI, fNRI or sfNRI on trajectories, without labels.
+"""Train NRI, fNRI or sfNRI on trajectories; without labels, unless told to.
 
 The main job, minutes on two cores:
 
@@ -21,41 +21,60 @@ that holds a run is left alone unless --overwrite or --resume is given. Look at
 the result with scripts/evaluate.py; get graphs with scripts/infer.py.
 """
 import argparse
-import importlib.util
-import os
-import shlex
-import shutil
+import ast
+import math
 import sys
-import time
-from dataclasses import asdict
 from typing import Any, Optional
 
-import pandas as pd
-import pytorch_lightning as pl
 import torch
-from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
-from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
-from pyg_fnri.loader import SystemLoader
 from pyg_fnri.opening import (
     Systems,
     describe_files,
     frame_interval,
     open_dataset,
 )
-from pyg_fnri.plot import plot_curves
-from pyg_fnri.recipes import Recipe
 from pyg_fnri.training import (
     MODELS,
     RECIPES,
+    REGIMES,
     Config,
-    ValidationLines,
-    load_checkpoint,
+    check_run,
+    checkpoint_to_resume,
+    fit,
+    make_trainer,
     quiet_lightning,
+    start_run,
 )
-from pyg_fnri.transforms import SplitTrajectory
-from pyg_fnri.writing import check_writable
+from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
+
+
+def yes_or_no(text: str) -> bool:
+    """A truth value."""
+    if text not in ('yes', 'no'):
+        raise argparse.ArgumentTypeError(f"must be yes or no, not '{text}'")
+    return text == 'yes'
+
+
+#: Fields of a recipe that have an option of their own.
+OPTIONS: dict[str, tuple[Any, str]] = {
+    'hidden_channels': (int, 'size of all hidden layers'),
+    'batch_size': (int, 'systems in a batch'),
+    'learning_rate': (float, 'learning rate of Adam'),
+    'max_epochs': (int, 'passes over the training split'),
+    'max_steps': (int, 'steps of the optimiser'),
+    'encoder': (str, 'mlp, or cnn: convolutions over time, any length'),
+    'decoder': (str, 'mlp, or gru: remembers the states before'),
+    'burn_in': (int, 'true states that a gru decoder sees first'),
+    'dropout': (float, "dropout in the encoder's hidden layers"),
+    'tau': (float, 'temperature of the samples'),
+    'hard': (yes_or_no, 'yes: one-hot samples, with the gradient of soft ones'),
+    'drop_null': (yes_or_no, 'yes: type 0 of each layer is no interaction, '
+                  'without a network of its own'),
+    'symmetries': (yes_or_no, 'yes: turn and mirror systems at random in '
+                   'training'),
+}
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -128,15 +147,27 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
         '--recipe', default='quick', choices=RECIPES,
         help='quick: minutes on two cores; paper: the paper\'s '
         'experimental section, 500 epochs [%(default)s]')
-    for name, kind, text in (
-        ('hidden-channels', int, 'size of all hidden layers'),
-        ('batch-size', int, 'systems in a batch'),
-        ('learning-rate', float, 'learning rate of Adam'),
-        ('max-epochs', int, 'passes over the training split'),
-        ('max-steps', int, 'steps of the optimiser'),
-    ):
-        model.add_argument(f'--{name}', type=kind,
+    model.add_argument(
+        '--regime', default='learned', choices=REGIMES,
+        help='learned: without labels; supervised: the encoder alone, on true '
+        'graphs; true_graph: the decoder alone, given them [%(default)s]')
+    for option, (kind, text) in OPTIONS.items():
+        model.add_argument(f"--{option.replace('_', '-')}", type=kind,
                            help=f"{text} [the recipe's]")
+    model.add_argument(
+        '--null-prior', type=float, nargs='+', metavar='P',
+        help='prior probability of no interaction in each '
+        'layer; a high one makes for sparse graphs [uniform]')
+    model.add_argument(
+        '--option', type=assignment, action='append', default=[],
+        metavar='NAME=VALUE',
+        help='any other field of the recipe, such as pred_steps=5; may be '
+        'given more than once')
+    model.add_argument(
+        '--unsplit', action='store_true',
+        help='let the decoder reconstruct the frames that the encoder sees, '
+        'as NRI did, not those that follow: graphs may then come to compress '
+        'trajectories rather than to mean interactions')
     model.add_argument('--seed', type=int, default=0,
                        help='seed of weights, batches, samples [%(default)s]')
     model.add_argument('--num-val', type=positive, default=2_000,
@@ -183,6 +214,17 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     return args
 
 
+def assignment(text: str) -> tuple[str, Any]:
+    """A name and a value, a Python literal or a plain word."""
+    name, equals, value = text.partition('=')
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, not '{text}'")
+    try:
+        return name, ast.literal_eval(value)
+    except (SyntaxError, ValueError):
+        return name, math.inf if value == 'inf' else value
+
+
 def positive(text: str) -> int:
     """A whole number of at least 1."""
     if not text.isdecimal() or int(text) < 1:
@@ -196,70 +238,31 @@ def main(argv: Optional[list[str]] = None) -> None:
     if args.threads is not None:
         torch.set_num_threads(args.threads)
     quiet_lightning()
-    check_out(args)
     try:
+        check_run(args.out, args.resume, args.overwrite)
         data = describe_data(args)
-        split = SplitTrajectory(args.num_observed)
-        train, val = (open_dataset(data, args.root, name, split)
+        transform = (ReconstructTrajectory
+                     if args.unsplit else SplitTrajectory)(args.num_observed)
+        train, val = (open_dataset(data, args.root, name, transform)
                       for name in ('train', 'val'))
         module = make_config(args, data, train).build()
         last = None
         if args.resume:
             last = checkpoint_to_resume(args.out, module.config)
-        trainer = make_trainer(args, module.recipe, len(train), last)
+        trainer = make_trainer(module, len(train), args.out, args.val_every,
+                               args.accelerator, last)
         if not args.resume:
-            start_run(args.out, sys.argv[1:] if argv is None else argv)
+            arguments = sys.argv[1:] if argv is None else argv
+            start_run(args.out, ['python', 'scripts/train.py', *arguments])
+        module.fit_units(train._data.x)
     except (MisconfigurationException, OSError, RuntimeError, TypeError,
             ValueError) as error:
         sys.exit(str(error))
-    module.fit_units(train._data.x)
-    recipe = module.recipe
-    print(f'{module.model}\n{recipe}\n{len(train)} training systems, results '
-          f'in {args.out}')
-
-    start = time.monotonic()
-    trainer.fit(
-        module,
-        SystemLoader(train, recipe.batch_size, shuffle=True, drop_last=True,
-                     generator=torch.Generator().manual_seed(args.seed)),
-        SystemLoader(val[:args.num_val], batch_size=500),
-        ckpt_path=last,
-    )
-    minutes = (time.monotonic() - start) / 60
-    history = pd.read_csv(os.path.join(args.out, 'metrics.csv'))
-    plot_curves(history).savefig(os.path.join(args.out, 'curves.png'))
+    print(f'{module.model}\n{module.recipe}\n{len(train)} training systems, '
+          f'results in {args.out}')
+    minutes = fit(trainer, module, train, val[:args.num_val], args.out, last)
     print(f'{trainer.global_step} steps in {minutes:.1f} minutes; best '
           f'checkpoint: {args.out}/best.ckpt')
-
-
-def check_out(args: argparse.Namespace) -> None:
-    """Makes sure that results can go to --out, and that none get lost."""
-    files = os.listdir(args.out) if os.path.isdir(args.out) else []
-    if args.resume:
-        if 'last.ckpt' not in files:
-            sys.exit(f"There is no run to resume in '{args.out}': it holds no "
-                     f"last.ckpt. Leave out --resume to start one.")
-        return
-    if files and not args.overwrite:
-        sys.exit(f"'{args.out}' holds a run already; go on with it by "
-                 f"--resume, replace it by --overwrite, or name another "
-                 f"directory with --out.")
-    if files and 'command.txt' not in files:
-        sys.exit(f"'{args.out}' holds files, but no run that --overwrite could "
-                 f"replace (it has no command.txt); name another directory "
-                 f"with --out.")
-    try:
-        check_writable(args.out)
-    except OSError as error:
-        sys.exit(str(error))
-
-
-def start_run(out: str, arguments: list[str]) -> None:
-    """Empties --out, and notes the command."""
-    shutil.rmtree(out)
-    os.makedirs(out)
-    with open(os.path.join(out, 'command.txt'), 'w') as file:
-        file.write(f'python scripts/train.py {shlex.join(arguments)}\n')
 
 
 def describe_data(args: argparse.Namespace) -> dict[str, Any]:
@@ -300,13 +303,11 @@ def make_config(args: argparse.Namespace, data: dict[str, Any],
     """The configuration that the checkpoint will hold."""
     if args.data is not None:
         data = {**data, 'time_step': frame_interval(data, dataset)}
-    options: dict[str, Any] = {
-        option: getattr(args, option)
-        for option in ('hidden_channels', 'batch_size', 'learning_rate',
-                       'max_epochs', 'max_steps')
-        if getattr(args, option) is not None
-    }
-    if args.directed and args.recipe == 'quick':
+    options: dict[str, Any] = dict(args.option)
+    options.update((option, getattr(args, option))
+                   for option in (*OPTIONS, 'null_prior')
+                   if getattr(args, option) is not None)
+    if args.directed:
         options['undirected'] = False
     return Config(
         in_channels=dataset.num_node_features,
@@ -314,85 +315,13 @@ def make_config(args: argparse.Namespace, data: dict[str, Any],
         num_edge_types=num_edge_types(args, dataset),
         names=dataset.names,
         model=args.model,
+        regime=args.regime,
         recipe=args.recipe,
         options=options,
+        unsplit=args.unsplit,
         seed=args.seed,
         data=data,
     )
-
-
-def checkpoint_to_resume(out: str, config: Config) -> str:
-    """The last checkpoint, if it was trained with the same settings.
-
-    Raises:
-        ValueError: If it was not, or is none.
-    """
-    last = os.path.join(out, 'last.ckpt')
-    old, new = (asdict(c) for c in (load_checkpoint(last).config, config))
-    for settings in (old, new):  # A run may be resumed to make it longer.
-        for limit in ('max_epochs', 'max_steps'):
-            settings['options'].pop(limit, None)
-    for key in new:
-        if old[key] != new[key]:
-            raise ValueError(
-                f"The run in '{out}' has {key} = {old[key]}, but this command "
-                f"has {new[key]}; resume it with the settings in "
-                f"{out}/command.txt, or start another with --out.")
-    return last
-
-
-def make_trainer(args: argparse.Namespace, recipe: Recipe, num_systems: int,
-                 last: Optional[str]) -> pl.Trainer:
-    """Lightning's trainer for a new run, or one that goes on.
-
-    Raises:
-        ValueError: If there are fewer systems than a batch takes.
-    """
-    num_steps = num_systems // recipe.batch_size
-    if num_steps == 0:
-        raise ValueError(f"A batch takes {recipe.batch_size} systems, but the "
-                         f"training split has {num_systems}; ask for smaller "
-                         f"batches with --batch-size.")
-    limits = (recipe.max_epochs * num_steps, recipe.max_steps)
-    # A run shorter than the interval is still looked at when it ends.
-    val_every = min([args.val_every, *(n for n in limits if n > 0)])
-    return pl.Trainer(
-        accelerator=args.accelerator,
-        max_epochs=recipe.max_epochs,
-        max_steps=recipe.max_steps,
-        val_check_interval=val_every,
-        check_val_every_n_epoch=None,
-        callbacks=[
-            ModelCheckpoint(args.out, 'best', monitor='val_loss',
-                            enable_version_counter=False),
-            # Of its own, as `save_last` saves only when the best one is.
-            ModelCheckpoint(args.out, 'last', enable_version_counter=False),
-            RichProgressBar(refresh_rate=20),
-            ValidationLines(),
-        ],
-        logger=make_loggers(args.out, last),
-        log_every_n_steps=min(50, val_every),
-        num_sanity_val_steps=0,
-        enable_model_summary=False,
-    )
-
-
-def make_loggers(out: str, last: Optional[str]) -> list[Any]:
-    """CSV always, TensorBoard where it is installed; a resumed run keeps what
-    was logged up to its last checkpoint."""
-    path = os.path.join(out, 'metrics.csv')
-    csv = CSVLogger(out, name='', version='')
-    if last is not None and os.path.exists(path):
-        rows = pd.read_csv(path).set_index('step')
-        done = torch.load(last, weights_only=True)['global_step']
-        # Lightning's logger clears the file when it starts.
-        for step, row in rows[rows.index < done].iterrows():
-            csv.log_metrics(row.dropna().to_dict(), step)
-        csv.save()
-    loggers: list[Any] = [csv]
-    if importlib.util.find_spec('tensorboard') is not None:
-        loggers.append(TensorBoardLogger(out, name='', version=''))
-    return loggers
 
 
 if __name__ == '__main__':

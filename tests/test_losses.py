@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -87,3 +89,27 @@ def test_impossible_variances(variance):
 def test_no_particles():
     with pytest.raises(ValueError, match='at least one particle'):
         kl_divergence(torch.empty(0, 2), 0)
+
+
+def test_huber_counts_states_by_their_weight():
+    prediction, target = torch.randn(2, 3, 5, 4).unbind()
+    scale, weight = torch.rand(4) + 0.5, torch.rand(3, 5)
+    expected = sum(weight[i, t] * huber_nll(prediction[
+        i:i + 1, t:t + 1], target[i:i + 1, t:t + 1], scale, 0.02, 0.7)
+                   for i in range(3) for t in range(5)) / 3
+    loss = huber_nll(prediction, target, scale, 0.02, 0.7, weight)
+    torch.testing.assert_close(loss, expected)
+
+
+def test_huber_without_tails_is_gaussian():
+    prediction, target = (100 * torch.randn(2, 3, 5, 4)).unbind()
+    scale = torch.rand(4) + 0.5
+    loss = huber_nll(prediction, target, scale, 0.02, math.inf)
+    expected = gaussian_nll(prediction / scale, target / scale, 0.02)
+    torch.testing.assert_close(loss, expected)
+
+
+def test_huber_needs_a_positive_delta():
+    x = torch.zeros(1, 1, 4)
+    with pytest.raises(ValueError, match='delta > 0, but got 0'):
+        huber_nll(x, x, torch.ones(4), 0.02, 0)

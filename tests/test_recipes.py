@@ -14,7 +14,7 @@ from pyg_fnri.nn import (
     ResidualEncoder,
     StandardScaling,
 )
-from pyg_fnri.recipes import PaperRecipe, QuickRecipe, Recipe
+from pyg_fnri.recipes import PaperRecipe, QuickRecipe, Recipe, draw_frames
 from pyg_fnri.transforms import SplitTrajectory
 
 MODELS = [NRI, FNRI, SFNRI]
@@ -207,6 +207,88 @@ def test_quick_likelihood_is_robust(batch):
         gaussian_nll(small / scale, target, 0.02).item(), rel=1e-5)
     assert huber_nll(large, target, scale,
                      0.02).item() == pytest.approx(4 * 99.5 / 0.02, rel=1e-5)
+
+
+def test_quick_likelihood_is_gaussian_on_demand(batch):
+    recipe = QuickRecipe(hidden_channels=8, delta=math.inf)
+    model = build(recipe, batch)
+    edge_attr = graph(model, batch)
+    scale = model.encoder.linear_step.scale
+    expected = 0.
+    for half in (model.scaling(batch.x), model.scaling(batch.y)):
+        out = model.decoder(half, batch.edge_index, edge_attr)
+        expected += gaussian_nll(out / scale, half[:, 1:] / scale, 0.02).item()
+    loss = recipe.reconstruction(model, batch, edge_attr).item()
+    assert loss == pytest.approx(expected, rel=1e-5)
+
+
+def test_frames_in_focus_stand_for_all():
+    generator = torch.Generator().manual_seed(0)
+    residual = torch.randn(8, 20, 4)
+    residual[2, 7] *= 50  # One frame of the first system.
+    batch = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+    frame, weight = draw_frames(residual, batch, 40_000, 0.5, generator)
+    assert frame.shape == weight.shape == (8, 40_000)
+    for system in (slice(0, 3), slice(3, 8)):  # Particles stay together.
+        assert (frame[system] == frame[system][:1]).all()
+    share = (frame[0] == 7).double().mean().item()
+    assert share == pytest.approx(0.5 + 0.5 / 20, abs=0.02)
+    assert (frame[3] == 7).double().mean() < 0.2
+    # The weights make up for it: any sum comes out right on average.
+    value = torch.rand(8, 20) + residual.square().sum(-1)
+    drawn = (weight * value.gather(1, frame)).sum(1)
+    torch.testing.assert_close(drawn, value.sum(1), rtol=0.05, atol=0)
+
+
+def test_focus_keeps_the_loss_on_average(batch):
+    recipe = QuickRecipe(hidden_channels=8, num_frames=2_000, focus=0.6)
+    model = build(recipe, batch)
+    edge_attr = graph(model, batch)
+    generator = torch.Generator().manual_seed(1)
+    loss = recipe.reconstruction(model, batch, edge_attr, generator).item()
+    every = recipe.reconstruction(model, batch, edge_attr).item()
+    assert loss == pytest.approx(every, rel=0.03)
+
+
+@pytest.mark.parametrize('recipe', [PaperRecipe, QuickRecipe])
+def test_prior_of_no_interaction(recipe):
+    recipe = recipe(hidden_channels=8, null_prior=[0.8, 0.4])
+    latent = recipe.build(FNRI, 4, 12, [2, 3]).latent
+    assert latent.prior == [[0.8, pytest.approx(0.2)],
+                            [0.4, pytest.approx(0.3),
+                             pytest.approx(0.3)]]
+    joint, = recipe.build(NRI, 4, 12, [2, 3]).latent.prior
+    assert joint == pytest.approx([0.32, 0.24, 0.24, 0.08, 0.06, 0.06])
+    with pytest.raises(ValueError, match='sfNRI has no prior'):
+        recipe.build(SFNRI, 4, 12, [2, 3])
+    with pytest.raises(ValueError, match='each of the 1 layer-graphs'):
+        recipe.build(FNRI, 4, 12, [2])
+
+
+def test_symmetries_leave_the_loss_of_a_symmetric_model_alone(batch):
+    generator = torch.Generator().manual_seed(0)
+    assert QuickRecipe().augment(batch, generator) is batch
+    turned = QuickRecipe(symmetries=True).augment(batch, generator)
+    assert not turned.x.equal(batch.x)
+    for name in ('x', 'y'):
+        before, after = batch[name], turned[name]
+        torch.testing.assert_close(before.norm(dim=-1), after.norm(dim=-1))
+
+
+@pytest.mark.parametrize('name, value, message', [
+    ('dropout', 1.0, 'dropout must be a probability below 1, but is 1.0'),
+    ('l2', -1e-3, 'l2 must be at least 0, but is -0.001'),
+    ('encoder', 'rnn', "encoder must be one of mlp, cnn, but is 'rnn'"),
+    ('decoder', 'cnn', "decoder must be one of mlp, gru, but is 'cnn'"),
+])
+def test_other_values_are_refused(name, value, message):
+    with pytest.raises(ValueError, match=message):
+        PaperRecipe(**{name: value})
+
+
+def test_focus_leaves_every_frame_a_chance():
+    with pytest.raises(ValueError, match='focus must be .* below 1, but is 1'):
+        QuickRecipe(focus=1)
 
 
 @pytest.mark.parametrize('recipe', [PaperRecipe, QuickRecipe])

@@ -7,8 +7,10 @@ from torch_geometric.transforms import Compose
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.transforms import (
     NearestNeighbours,
+    ReconstructTrajectory,
     SplitTrajectory,
     WithinRadius,
+    random_symmetries,
 )
 
 
@@ -156,3 +158,56 @@ def test_near_edges_show_their_parameters():
         NearestNeighbours(0)
     with pytest.raises(ValueError, match='radius'):
         WithinRadius(-1.0)
+
+
+def test_reconstruction_sees_the_observed_frames_twice(make_system):
+    data = make_system(num_particles=3, num_steps=20)
+    x = data.x.clone()
+    out = ReconstructTrajectory(8)(data)
+    assert out.x.equal(x[:, :8]) and out.y.equal(x[:, :8])
+    assert ReconstructTrajectory.batchwise
+    assert str(ReconstructTrajectory(8)) == 'ReconstructTrajectory(8)'
+
+
+def turned_systems(make_system, num_systems=200):
+    systems = [
+        make_system(num_particles=n, num_steps=6)
+        for n in (3, 4) * (num_systems // 2)
+    ]
+    batch = SplitTrajectory(3)(Batch.from_data_list(systems))
+    generator = torch.Generator().manual_seed(0)
+    return batch, random_symmetries(batch, generator)
+
+
+def test_symmetries_keep_distances_and_angles(make_system):
+    batch, turned = turned_systems(make_system)
+    assert turned.edge_index is batch.edge_index
+    for first in (slice(0, 2), slice(2, 4)):
+        before = torch.cat([batch.x, batch.y], 1)[..., first]
+        after = torch.cat([turned.x, turned.y], 1)[..., first]
+        sender, receiver = batch.edge_index
+        torch.testing.assert_close((before[sender] * before[receiver]).sum(-1),
+                                   (after[sender] * after[receiver]).sum(-1))
+    # Velocities turn with positions.
+    torch.testing.assert_close((batch.x[..., :2] * batch.x[..., 2:]).sum(-1),
+                               (turned.x[..., :2] * turned.x[..., 2:]).sum(-1))
+
+
+def test_symmetries_are_those_of_a_square_all_alike(make_system):
+    batch, turned = turned_systems(make_system)
+    seen = []
+    for data, other in zip(batch.to_data_list(), turned.to_data_list()):
+        before = data.x[..., :2].flatten(0, 1)
+        after = other.x[..., :2].flatten(0, 1)
+        matrix = torch.linalg.lstsq(before, after).solution.round()
+        torch.testing.assert_close(before @ matrix, after)
+        seen.append(tuple(matrix.flatten().int().tolist()))
+    assert len(set(seen)) == 8
+    assert max(seen.count(kind) for kind in set(seen)) < 45  # 25 on average.
+
+
+def test_symmetries_need_positions_and_velocities(make_system):
+    data = make_system(num_particles=3, num_steps=6)
+    data.x = data.x[..., :3]
+    with pytest.raises(ValueError, match='3 features'):
+        random_symmetries(data, torch.Generator())

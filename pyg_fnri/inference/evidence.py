@@ -47,7 +47,9 @@ class DecoderEvidence(Evidence):
     """The evidence of any decoder, by running it anew for each option.
 
     A choice changes what acts on its own two particles only, so all choices
-    of a round are tried in one run. Errors are in units of what a linear step
+    of a round are tried in one run. This is exact where the decoder looks at
+    the last state only; a recurrent one's memory passes changes on to other
+    particles, which is neglected. Errors are in units of what a linear step
     leaves over, :class:`~pyg_fnri.nn.LinearStep`: the model's own one, or one
     that is fitted to these trajectories.
 
@@ -72,16 +74,16 @@ class DecoderEvidence(Evidence):
         self.decoder = model.decoder
         self.edge_index = edge_index
         self.choices = choices
-        scaled = [model.scaling(x) for x in trajectories]
-        self.state = torch.cat([x[:, :-1] for x in scaled], dim=1)
-        self.target = torch.cat([x[:, 1:] for x in scaled], dim=1)
+        self.trajectories = [model.scaling(x) for x in trajectories]
+        self.target = torch.cat([x[:, 1:] for x in self.trajectories], dim=1)
         layer = model.decoder.layer
         if isinstance(layer, OverLinearStep):
             # Fitted in training, to more systems than these.
             self.scale = layer.linear_step.scale
         else:
-            linear_step = LinearStep(self.state.size(-1)).to(self.state.device)
-            self.scale = linear_step.fit(scaled[0]).scale
+            x = self.trajectories[0]
+            linear_step = LinearStep(x.size(-1)).to(x.device)
+            self.scale = linear_step.fit(x).scale
 
     @torch.no_grad()
     def errors(self, channels: Tensor) -> Tensor:
@@ -89,7 +91,11 @@ class DecoderEvidence(Evidence):
                                        channels.size(1))
         edge_attr[self.choices.edge] = channels
         edge_attr[self.choices.reverse] = channels
-        out = self.decoder.step(self.state, self.edge_index, edge_attr)
+        # Whatever memory a decoder has starts anew after a gap.
+        out = torch.cat([
+            self.decoder.one_step(x, self.edge_index, edge_attr)
+            for x in self.trajectories
+        ], dim=1)
         return (self.target - out) / self.scale
 
     def changed_errors(

@@ -1,6 +1,7 @@
 """Layers and models."""
 from pyg_fnri.nn.aggr import ScatterSum
-from pyg_fnri.nn.decoder import RolloutDecoder
+from pyg_fnri.nn.cnn_encoder import CNNEncoder
+from pyg_fnri.nn.decoder import Decoder, RolloutDecoder
 from pyg_fnri.nn.encoder import MLPEncoder
 from pyg_fnri.nn.force_law import ForceLaw
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
@@ -9,10 +10,15 @@ from pyg_fnri.nn.linear_step import LinearStep, OverLinearStep, ResidualEncoder
 from pyg_fnri.nn.mlp import MLP
 from pyg_fnri.nn.models import FNRI, NRI, SFNRI, RelationalAutoEncoder
 from pyg_fnri.nn.multiplex_conv import MultiplexConv
+from pyg_fnri.nn.recurrent_conv import RecurrentConv
+from pyg_fnri.nn.recurrent_decoder import RecurrentDecoder
 from pyg_fnri.nn.scaling import MinMaxScaling, Scaling, StandardScaling
+from pyg_fnri.nn.walls import Walls
 
 __all__ = [
+    'CNNEncoder',
     'CategoricalLatent',
+    'Decoder',
     'FNRI',
     'ForceLaw',
     'ForceLawDecoder',
@@ -24,6 +30,8 @@ __all__ = [
     'MultiplexConv',
     'NRI',
     'OverLinearStep',
+    'RecurrentConv',
+    'RecurrentDecoder',
     'RelationalAutoEncoder',
     'ResidualEncoder',
     'RolloutDecoder',
@@ -32,4 +40,5 @@ __all__ = [
     'Scaling',
     'SigmoidLatent',
     'StandardScaling',
+    'Walls',
 ]

@@ -294,6 +294,17 @@ class SigmoidLatent(Latent):
     def kl(self, logits: Tensor) -> Tensor:
         return logits.new_zeros(logits.size(0), self.num_layers)
 
+    def cross_entropy(self, logits: Tensor, edge_type: Tensor) -> Tensor:
+        """Binary, as in the paper's supervised sfNRI: each sigmoid by itself
+        is to be 1 for its type and 0 otherwise, summed over a layer-graph's.
+        """
+        target = self.encode_types(edge_type).to(logits.dtype)
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(
+            logits, target, reduction='none')
+        sizes = [k - 1 for k in self.num_edge_types]
+        return torch.stack([part.sum(-1) for part in loss.split(sizes, -1)],
+                           dim=-1)
+
 
 def reverse_edges(edge_index: Tensor) -> Tensor:
     """Position of edge (i, j) for each edge (j, i), :obj:`[num_edges]`; an

@@ -1,12 +1,16 @@
 """The least-squares linear step, and what it leaves over: the interactions."""
 from collections.abc import Callable
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
 
-from pyg_fnri.nn.encoder import MLPEncoder, check_trajectories
 from pyg_fnri.nn.scaling import split_quantities
+from pyg_fnri.nn.walls import Walls
+
+#: A few thousand particles settle the 24 numbers of a linear step.
+NUM_FITTED = 5_000
 
 
 class LinearStep(torch.nn.Module):
@@ -16,8 +20,10 @@ class LinearStep(torch.nn.Module):
         \mathbf{x}^{t+1} - \mathbf{x}^t \approx \mathbf{A} \mathbf{x}^t +
         \mathbf{b},
 
-    by least squares, and a robust scale :math:`\mathbf{s}` of its residuals.
-    Fitted once, by :meth:`fit`, and saved with the model. Not in the paper.
+    by least squares, then folded back into the box if there is one
+    (:class:`~pyg_fnri.nn.Walls`), and a robust scale :math:`\mathbf{s}` of its
+    residuals. Fitted once, by :meth:`fit`, and saved with the model. Not in
+    the paper.
 
     With inertia removed, what is left *is* the interaction, and in units of
     :math:`\mathbf{s}` it is of order one: the problem becomes well
@@ -36,21 +42,30 @@ class LinearStep(torch.nn.Module):
         self.register_buffer('weight', torch.zeros(num_features, num_features))
         self.register_buffer('bias', torch.zeros(num_features))
         self.register_buffer('scale', torch.ones(num_features))
+        self.walls = Walls(num_features)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The change of each state, :obj:`[..., num_features]`."""
-        return torch.nn.functional.linear(x, self.weight, self.bias)
+    def forward(self, x: Tensor, residual: Optional[Tensor] = None) -> Tensor:
+        """The next state of each state, :obj:`[..., num_features]`.
+
+        Args:
+            x: The states.
+            residual: What to add to the linear step before the walls act, in
+                units of its scale; of the shape of :obj:`x`.
+        """
+        out = x + torch.nn.functional.linear(x, self.weight, self.bias)
+        if residual is not None:
+            out = torch.addcmul(out, residual, self.scale)
+        return self.walls(out)
 
     def residual(self, x: Tensor) -> Tensor:
         """What the step leaves over along trajectories :obj:`[num_nodes, T,
         num_features]`, in units of its scale, :obj:`[num_nodes, T - 1,
         num_features]`."""
-        state = x[:, :-1]
-        return (x[:, 1:] - state - self(state)) / self.scale
+        return (x[:, 1:] - self(x[:, :-1])) / self.scale
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> 'LinearStep':
-        r"""Fits the step and the scale of its residuals.
+        r"""Fits the step, the walls and the scale of the residuals.
 
         The scale is 1.48 times the median absolute residual (the standard
         deviation of a Gaussian), since a few close encounters leave residuals
@@ -75,22 +90,31 @@ class LinearStep(torch.nn.Module):
         if not bool(x.isfinite().all()):
             raise ValueError("Expected finite trajectories to fit a linear "
                              "step to, but some values are NaN or infinite.")
-        state = x[:, :-1].flatten(0, 1).double()
-        change = x[:, 1:].flatten(0, 1).double() - state
-        ones = state.new_ones(state.size(0), 1)
-        rounding = torch.finfo(x.dtype).eps * state.abs()
-        state = torch.cat([state, ones], dim=-1)
-        solution = torch.linalg.lstsq(state, change).solution
-        residual = (change - state @ solution).abs()
-        scale = 1.4826 * _shared(residual, torch.median)
+        state = x[:NUM_FITTED, :-1].flatten(0, 1)
+        target = x[:NUM_FITTED, 1:].flatten(0, 1)
+        walls = Walls(self.num_features).to(x.device, x.dtype)
+        inside = torch.ones_like(state[:, 0], dtype=torch.bool)
+        # States that a wall turns back bend the line, until it is known which
+        # they are; three rounds settle that.
+        for _ in range(3):
+            weight, bias = _least_squares(state[inside], target[inside])
+            free = state + torch.addmm(bias, state.double(), weight)
+            walls.fit(x, free, target)
+            inside = (walls(free) == free).all(-1)
+        state, target = state[inside], target[inside]
+        residual = (target.double() - state -
+                    torch.addmm(bias, state.double(), weight))
+        scale = 1.4826 * _shared(residual.abs(), torch.median)
+        rounding = torch.finfo(x.dtype).eps * state.abs().double()
         rounding = _shared(rounding, torch.mean)
         if not bool((scale > rounding).any()):
             raise ValueError(
                 "A linear step predicts these trajectories exactly, so there "
                 "are no interactions to learn; check that the particles "
                 "interact and that positions and velocities are not constant.")
-        self.weight.copy_(solution[:-1].t())
-        self.bias.copy_(solution[-1])
+        self.weight.copy_(weight.t())
+        self.bias.copy_(bias)
+        self.walls.load_state_dict(walls.state_dict())
         self.scale.copy_(scale.maximum(rounding))
         return self
 
@@ -103,15 +127,16 @@ class OverLinearStep(torch.nn.Module):
     units of its scale:
 
     .. math::
-        f(\mathbf{x}, \mathbf{z}) = \mathbf{A} \mathbf{x} + \mathbf{b} +
-        \mathbf{s} \odot f_{layer}(\mathbf{x}, \mathbf{z})
+        f(\mathbf{x}, \mathbf{z}) = \mathrm{fold} \big( \mathbf{x} +
+        \mathbf{A} \mathbf{x} + \mathbf{b} + \mathbf{s} \odot
+        f_{layer}(\mathbf{x}, \mathbf{z}) \big) - \mathbf{x}
 
     It cannot do well and ignore the graph, even on predictions of one step.
 
     Args:
-        layer (torch.nn.Module): Any layer that is called as
-            :obj:`layer(x, edge_index, edge_attr)` and keeps the shape of
-            :obj:`x`.
+        layer (torch.nn.Module): Any layer that keeps the shape of
+            :obj:`x`, such as :class:`MultiplexConv`, or one that also gives a
+            memory, such as :class:`RecurrentConv`; called with all arguments.
         linear_step (LinearStep): The linear step, fitted.
     """
     def __init__(self, layer: torch.nn.Module, linear_step: LinearStep) -> None:
@@ -123,12 +148,13 @@ class OverLinearStep(torch.nn.Module):
         """Draws new weights for the layer; the linear step is kept."""
         reset(self.layer)
 
-    def forward(self, x: Tensor, edge_index: Tensor,
-                edge_attr: Tensor) -> Tensor:
-        """The change of each state; shapes as the layer's."""
-        out = self.layer(x, edge_index, edge_attr)
-        step = self.linear_step
-        return torch.addcmul(step(x), out, step.scale)
+    def forward(self, x: Tensor, *args: Any) -> Any:
+        """The change of each state, and the memory if there is one; arguments
+        and shapes as the layer's."""
+        out = self.layer(x, *args)
+        if isinstance(out, tuple):
+            return self.linear_step(x, out[0]) - x, *out[1:]
+        return self.linear_step(x, out) - x
 
 
 class ResidualEncoder(torch.nn.Module):
@@ -141,13 +167,13 @@ class ResidualEncoder(torch.nn.Module):
     encounters.
 
     Args:
-        encoder (MLPEncoder): An encoder for one frame less and twice as
+        encoder (torch.nn.Module): An encoder for one frame less and twice as
             many features.
         linear_step (LinearStep): The linear step, fitted.
     """
     def __init__(
         self,
-        encoder: MLPEncoder,
+        encoder: torch.nn.Module,
         linear_step: LinearStep,
     ) -> None:
         super().__init__()
@@ -165,11 +191,29 @@ class ResidualEncoder(torch.nn.Module):
         Raises:
             ValueError: If :obj:`x` has another shape.
         """
-        check_trajectories(x, self.encoder.num_steps + 1,
-                           self.linear_step.num_features)
+        num_features = self.linear_step.num_features
+        # An encoder that takes trajectories of any length has no number.
+        num_steps = getattr(self.encoder, 'num_steps', x.size(1) - 1) + 1
+        if x.dim() != 3 or x.size()[1:] != (num_steps, num_features):
+            raise ValueError(
+                f"The encoder was built for trajectories of shape [num_nodes, "
+                f"{num_steps}, {num_features}] (particles, observed frames, "
+                f"features), but got {list(x.size())}; cut the trajectories "
+                f"to the observed frames, for example with "
+                f"`SplitTrajectory({num_steps})`.")
         residual = self.linear_step.residual(x)
         residual = residual.abs().log1p().copysign(residual)
         return self.encoder(torch.cat([x[:, :-1], residual], -1), edge_index)
+
+
+def _least_squares(state: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """The affine map from states to their change, in double precision."""
+    state, target = state.double(), target.double()
+    ones = state.new_ones(state.size(0), 1)
+    # Of the change, which is small: nothing is lost to rounding.
+    solution = torch.linalg.lstsq(torch.cat([state, ones], dim=-1),
+                                  target - state).solution
+    return solution[:-1], solution[-1]
 
 
 def _shared(x: Tensor, statistic: Callable[[Tensor], Tensor]) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn.inits import reset
 
-from pyg_fnri.nn.decoder import RolloutDecoder
+from pyg_fnri.nn.decoder import Decoder, RolloutDecoder
 from pyg_fnri.nn.encoder import MLPEncoder
 from pyg_fnri.nn.latent import (
     CategoricalLatent,
@@ -32,7 +32,7 @@ class RelationalAutoEncoder(torch.nn.Module):
         encoder (torch.nn.Module): Called as :obj:`encoder(x, edge_index)`,
             gives :obj:`[num_edges, latent.num_logits]`.
         latent (Latent): What the logits mean.
-        decoder (RolloutDecoder): Predicts trajectories over
+        decoder (Decoder): Predicts trajectories over
             :obj:`latent.num_channels` channels.
         scaling (Scaling): Units of the model, fitted on the training split.
     """
@@ -40,7 +40,7 @@ class RelationalAutoEncoder(torch.nn.Module):
         self,
         encoder: torch.nn.Module,
         latent: Latent,
-        decoder: RolloutDecoder,
+        decoder: Decoder,
         scaling: Scaling,
     ) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class RelationalAutoEncoder(torch.nn.Module):
         pred_steps: int = 1,
     ) -> Tensor:
         """Predicts frames 1, ..., T - 1 of :obj:`x`, looking at the true state
-        every :obj:`pred_steps` steps; see :class:`RolloutDecoder`."""
+        every :obj:`pred_steps` steps; see :meth:`Decoder.forward`."""
         out = self.decoder(self.scaling(x), edge_index, edge_attr, pred_steps)
         return self.scaling.inverse(out)
 
@@ -154,9 +154,9 @@ class RelationalAutoEncoder(torch.nn.Module):
         if edge_type is None:
             edge_type = self.predict(data)
         with _inference(self):
-            x = self.scaling(x[:, -1])
             edge_attr = self.latent.encode_types(edge_type)
-            out = self.decoder.predict(x, data.edge_index, edge_attr, num_steps)
+            out = self.decoder.predict(self.scaling(x), data.edge_index,
+                                       edge_attr, num_steps)
             return self.scaling.inverse(out)
 
     def _infer(self, data: Data) -> Tensor:
@@ -195,6 +195,7 @@ class NRI(RelationalAutoEncoder):
     each combination of interactions, :math:`\prod_a K_a` in all.
 
     Its types are combinations: :meth:`predict` gives :obj:`[num_edges, 1]`.
+    Assign :obj:`model.encoder` or :obj:`model.decoder` to use other ones.
 
     Args:
         in_channels (int): Number of features of a particle in a frame.

@@ -4,7 +4,14 @@ import torch
 from pyg_fnri.inference.choices import find_choices
 from pyg_fnri.inference.evidence import DecoderEvidence
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
-from pyg_fnri.nn import FNRI, LinearStep, OverLinearStep, StandardScaling
+from pyg_fnri.nn import (
+    FNRI,
+    LinearStep,
+    OverLinearStep,
+    RecurrentConv,
+    RecurrentDecoder,
+    StandardScaling,
+)
 
 
 def fitted_model(x, **kwargs):
@@ -24,10 +31,18 @@ def test_changes_agree_with_errors_anew(some_graph, assert_changes_agree,
     assert_changes_agree(evidence, choices, torch.rand(3, 4))
 
 
-def test_errors_are_those_of_the_decoders_step(make_system):
+def recurrent_model(x):
+    """The same with a memory."""
+    model = fitted_model(x)
+    model.decoder = RecurrentDecoder(RecurrentConv(4, 4, 4, 8), burn_in=2)
+    return model
+
+
+@pytest.mark.parametrize('make', [fitted_model, recurrent_model])
+def test_errors_are_those_of_the_decoders_step(make_system, make):
     data = make_system(4, 6)
     choices = find_choices(data.edge_index, undirected=True)
-    model = fitted_model(data.x)
+    model = make(data.x)
     evidence = DecoderEvidence(model, [data.x], data.edge_index, choices)
     channels = torch.rand(6, 4)
     edge_attr = torch.empty(12, 4)
@@ -63,6 +78,25 @@ def test_nothing_is_predicted_across_a_gap(make_system):
     torch.testing.assert_close(
         halves.errors(channels) * halves.scale,
         whole.errors(channels) * whole.scale)
+
+
+def test_memory_starts_anew_after_a_gap(make_system):
+    data = make_system(4, 9)
+    choices = find_choices(data.edge_index, undirected=True)
+    model, channels = recurrent_model(data.x), torch.rand(6, 4)
+    parts = [data.x[:, :4], data.x[:, 5:]]
+    both, second = (DecoderEvidence(model, x, data.edge_index, choices)
+                    for x in (parts, parts[1:]))
+    torch.testing.assert_close(
+        both.errors(channels)[:, 3:] * both.scale,
+        second.errors(channels) * second.scale)
+    # Another start, another memory, other errors.
+    parts[0] = parts[0].roll(1, dims=0)
+    other = DecoderEvidence(model, [torch.cat(parts, 1)], data.edge_index,
+                            choices)
+    assert not torch.allclose(
+        other.errors(channels)[:, 4:] * other.scale,
+        second.errors(channels) * second.scale)
 
 
 def test_force_laws_give_the_same_either_way(batch, make_model):

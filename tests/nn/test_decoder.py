@@ -68,10 +68,27 @@ def test_step_adds_the_change_that_the_layer_predicts(decoder, graph):
         decoder.step(x[:, None], *graph)[:, 0], decoder.step(x, *graph))
 
 
-def test_predict_goes_on_from_one_state(decoder, graph):
+def test_predict_goes_on_from_the_last_state(decoder, graph):
     x = torch.randn(5, 9, 4)
-    out = decoder.predict(x[:, 0], *graph, num_steps=8)
+    out = decoder.predict(x[:, :1], *graph, num_steps=8)
     torch.testing.assert_close(out, decoder(x, *graph, pred_steps=8))
+    history = torch.cat([torch.randn(5, 3, 4), x[:, :1]], dim=1)
+    assert torch.equal(decoder.predict(history, *graph, num_steps=8), out)
+
+
+def test_one_step_from_each_frame(decoder, graph):
+    x = torch.randn(5, 9, 4)
+    out = decoder.one_step(x, *graph)
+    torch.testing.assert_close(out, decoder(x, *graph, pred_steps=1))
+    frame = torch.tensor([7, 0, 3, 3])
+    torch.testing.assert_close(decoder.one_step(x, *graph, frame=frame),
+                               out[:, frame])
+    # No frame follows the last one.
+    for frame in (8, -1):
+        with pytest.raises((IndexError, RuntimeError)):
+            decoder.one_step(x, *graph, frame=torch.tensor([frame]))
+    with pytest.raises(ValueError, match='at least T = 2 frames'):
+        decoder.one_step(x[:, :1], *graph)
 
 
 def test_gradients_flow_through_all_steps_to_the_graph(decoder, graph):
@@ -96,7 +113,7 @@ def test_any_layer_can_predict_the_change(graph):
     decoder = RolloutDecoder(Drift())
     decoder.reset_parameters()  # Though there are none.
     x = torch.randn(5, 4)
-    out = decoder.predict(x, *graph, num_steps=3)
+    out = decoder.predict(x[:, None], *graph, num_steps=3)
     for t in range(3):
         torch.testing.assert_close(out[:, t, :2], x[:, :2] + (t + 1) * x[:, 2:])
         assert torch.equal(out[:, t, 2:], x[:, 2:])
@@ -123,9 +140,10 @@ def test_no_steps(decoder, graph, steps):
     with pytest.raises(ValueError, match=f'pred_steps .* got {steps}'):
         decoder(torch.randn(5, 3, 4), *graph, pred_steps=steps)
     with pytest.raises(ValueError, match=f'num_steps .* got {steps}'):
-        decoder.predict(torch.randn(5, 4), *graph, num_steps=steps)
+        decoder.predict(torch.randn(5, 2, 4), *graph, num_steps=steps)
 
 
-def test_predict_takes_one_state(decoder, graph):
-    with pytest.raises(ValueError, match=r'one state .* got \[5, 3, 4\]'):
-        decoder.predict(torch.randn(5, 3, 4), *graph, num_steps=2)
+@pytest.mark.parametrize('size', [(5, 4), (5, 0, 4)])
+def test_predict_takes_a_history(decoder, graph, size):
+    with pytest.raises(ValueError, match='a history .* at least T = 1 frame'):
+        decoder.predict(torch.randn(size), *graph, num_steps=2)

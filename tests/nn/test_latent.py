@@ -442,3 +442,23 @@ def test_repr():
                             'prior=[[0.5, 0.5], [0.5, 0.5]], undirected=False)')
     assert str(SigmoidLatent(
         (2, 3), undirected=True)) == ('SigmoidLatent([2, 3], undirected=True)')
+
+
+def test_sigmoids_are_taught_one_by_one():
+    latent = SigmoidLatent([2, 3])
+    logits = torch.tensor([[1.0, 2.0, -3.0], [0.5, -0.5, 0.0]])
+    edge_type = torch.tensor([[1, 2], [0, 0]])
+    yes = logits.sigmoid().log()
+    no = (-logits).sigmoid().log()
+    expected = -torch.stack([
+        torch.stack([yes[0, 0], no[0, 1] + yes[0, 2]]),
+        torch.stack([no[1, 0], no[1, 1] + no[1, 2]])
+    ])
+    loss = latent.cross_entropy(logits, edge_type)
+    torch.testing.assert_close(loss, expected)
+    # Of two types, one of which is null, it is the log-posterior's.
+    binary = SigmoidLatent([2])
+    torch.testing.assert_close(
+        binary.cross_entropy(logits[:, :1], edge_type[:, :1]),
+        super(SigmoidLatent, binary).cross_entropy(logits[:, :1],
+                                                   edge_type[:, :1]))

@@ -36,7 +36,7 @@ def test_recovers_a_linear_system_and_its_noise():
     # A median absolute deviation of 19,600 has a standard error of 0.8 %.
     torch.testing.assert_close(step.scale, SCALE, atol=0, rtol=0.03)
     x = torch.randn(3, 7, 4)
-    torch.testing.assert_close(step(x), x @ A.t() + B, atol=0.03, rtol=0)
+    torch.testing.assert_close(step(x), x + x @ A.t() + B, atol=0.03, rtol=0)
 
 
 def test_fits_an_exact_linear_system_to_rounding():
@@ -53,7 +53,7 @@ def test_residual_is_in_units_of_its_scale():
     x = noisy_linear_system()
     step = LinearStep(4).fit(x)
     residual = step.residual(x)
-    expected = (x[:, 1:] - x[:, :-1] - step(x[:, :-1])) / step.scale
+    expected = (x[:, 1:] - step(x[:, :-1])) / step.scale
     torch.testing.assert_close(residual, expected)
     assert residual.shape == (200, 49, 4)
     torch.testing.assert_close(residual.std((0, 1)), torch.ones(4), atol=0.05,
@@ -112,7 +112,7 @@ def test_layer_over_the_linear_step():
     args = fully_connected(5), torch.rand(20, 2)
     for size in [(5, 4), (5, 3, 4)]:
         x = torch.randn(size)
-        expected = step(x) + step.scale * conv(x, *args)
+        expected = step(x) - x + step.scale * conv(x, *args)
         torch.testing.assert_close(layer(x, *args), expected)
 
 

@@ -10,10 +10,13 @@ from pyg_fnri.nn import (
     FNRI,
     NRI,
     SFNRI,
+    CNNEncoder,
     LinearStep,
     MinMaxScaling,
     MLPEncoder,
     OverLinearStep,
+    RecurrentConv,
+    RecurrentDecoder,
     RelationalAutoEncoder,
     ResidualEncoder,
     StandardScaling,
@@ -297,6 +300,46 @@ def test_parts_can_be_replaced(make_system):
     other = pickle.loads(pickle.dumps(model))
     assert torch.equal(other.predict_trajectory(data, 3),
                        model.predict_trajectory(data, 3))
+
+
+@pytest.mark.parametrize('model_class', MODELS)
+def test_every_latent_graph_takes_other_encoders_and_decoders(
+        model_class, make_system):
+    model = model_class(4, 49, [2, 3], hidden_channels=8)
+    model.encoder = CNNEncoder(4, model.latent.num_logits, hidden_channels=8)
+    model.decoder = RecurrentDecoder(
+        RecurrentConv(4, 4, model.latent.num_channels, hidden_channels=8),
+        burn_in=2)
+    batch = Batch.from_data_list([make_system(n, num_steps=18) for n in (3, 5)])
+    logits, out = model(batch.x, batch.edge_index, pred_steps=4)
+    assert logits.shape == (26, model.latent.num_logits)
+    assert out.shape == (8, 17, 4)
+    out.square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad.abs().sum() > 0, name
+    edge_type = model.predict(batch)
+    assert edge_type.shape == (26, model.latent.num_layers)
+    future = model.predict_trajectory(batch, 3)
+    assert future.shape == (8, 3, 4)
+
+    # The whole history counts, not only the last frame.
+    batch.x = batch.x.clone()
+    batch.x[:, :-1] += 1
+    other = model.predict_trajectory(batch, 3, edge_type)
+    assert not torch.allclose(other, future)
+    copied = pickle.loads(pickle.dumps(model))
+    assert torch.equal(copied.predict_trajectory(batch, 3, edge_type), other)
+
+
+def test_convolutions_over_what_a_linear_step_leaves(make_system):
+    data = make_system(num_steps=20)
+    step = LinearStep(4).fit(make_system(50).x)
+    encoder = ResidualEncoder(CNNEncoder(8, 3, hidden_channels=8), step).eval()
+    assert encoder(data.x, data.edge_index).shape == (20, 3)
+    # One frame fewer for the encoder within.
+    assert encoder(data.x[:, :15], data.edge_index).shape == (20, 3)
+    with pytest.raises(ValueError, match='at least 14 frames'):
+        encoder(data.x[:, :14], data.edge_index)
 
 
 # Bad input ###################################################################

@@ -1,0 +1,38 @@
+"""Training: Lightning modules for all models, recipes and regimes."""
+from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
+from pyg_fnri.training.config import MODELS, RECIPES, REGIMES, Config
+from pyg_fnri.training.logs import (
+    ValidationLines,
+    make_loggers,
+    quiet_lightning,
+)
+from pyg_fnri.training.module import RelationalInference
+from pyg_fnri.training.run import (
+    check_run,
+    checkpoint_to_resume,
+    fit,
+    make_trainer,
+    start_run,
+)
+from pyg_fnri.training.supervised import SupervisedInference
+from pyg_fnri.training.true_graph import TrueGraphPrediction
+
+__all__ = [
+    'Config',
+    'MODELS',
+    'RECIPES',
+    'REGIMES',
+    'RelationalInference',
+    'SupervisedInference',
+    'TrueGraphPrediction',
+    'ValidationLines',
+    'check_run',
+    'checkpoint_to_resume',
+    'fit',
+    'load_checkpoint',
+    'make_loggers',
+    'make_trainer',
+    'quiet_lightning',
+    'save_checkpoint',
+    'start_run',
+]

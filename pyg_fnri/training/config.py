@@ -1,0 +1,94 @@
+"""What a run is: the settings that a checkpoint keeps beside its weights."""
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import torch
+
+from pyg_fnri.nn import FNRI, NRI, SFNRI, ForceLaw, ForceLawDecoder
+from pyg_fnri.nn import RolloutDecoder
+from pyg_fnri.recipes import PaperRecipe, QuickRecipe, Recipe
+from pyg_fnri.training.module import RelationalInference
+from pyg_fnri.training.supervised import SupervisedInference
+from pyg_fnri.training.true_graph import TrueGraphPrediction
+
+#: The models, recipes and regimes that a command line can name.
+MODELS: dict[str, type[NRI]] = {'nri': NRI, 'fnri': FNRI, 'sfnri': SFNRI}
+RECIPES: dict[str, type[Recipe]] = {'quick': QuickRecipe, 'paper': PaperRecipe}
+REGIMES: dict[str, type[RelationalInference]] = {
+    'learned': RelationalInference,
+    'supervised': SupervisedInference,
+    'true_graph': TrueGraphPrediction,
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """All that a checkpoint needs, besides its weights, to be used again.
+
+    Args:
+        in_channels: Number of features of a particle in a frame.
+        num_observed: Number of frames that the encoder sees.
+        num_edge_types: Number of types of each layer-graph, null included.
+        names: What each layer-graph stands for, where known.
+        model: A key of :obj:`MODELS`.
+        regime: A key of :obj:`REGIMES`: what is trained on what.
+        recipe: A key of :obj:`RECIPES`.
+        options: The fields of the recipe that differ from its defaults for
+            this model and regime.
+        unsplit: Whether the decoder has to reconstruct the frames that the
+            encoder sees, rather than those that follow them.
+        seed: Seed of weights, shuffling and samples.
+        data: Where the training data came from, so that
+            :func:`~pyg_fnri.opening.open_dataset` can open them again.
+        laws: Arguments of :class:`~pyg_fnri.nn.ForceLawDecoder` where force
+            laws have taken the place of the recipe's decoder, None where not.
+
+    Raises:
+        ValueError: On an unknown model, regime, recipe or option.
+    """
+    in_channels: int
+    num_observed: int
+    num_edge_types: Sequence[int]
+    names: Sequence[str] = ()
+    model: str = 'fnri'
+    regime: str = 'learned'
+    recipe: str = 'quick'
+    options: dict[str, Any] = field(default_factory=dict)
+    unsplit: bool = False
+    seed: int = 0
+    data: dict[str, Any] = field(default_factory=dict)
+    laws: Optional[dict[str, Any]] = None
+
+    def __post_init__(self) -> None:
+        _check_name('model', self.model, MODELS)
+        _check_name('regime', self.regime, REGIMES)
+        _check_name('recipe', self.recipe, RECIPES)
+        known = RECIPES[self.recipe].__dataclass_fields__
+        for option in self.options:
+            _check_name(f"option of the recipe '{self.recipe}'", option, known)
+
+    def build_recipe(self) -> Recipe:
+        """The recipe, as it is for this model and regime."""
+        recipe = RECIPES[self.recipe]
+        defaults = recipe.defaults(MODELS[self.model], self.regime)
+        return recipe(**{**defaults, **self.options})
+
+    def build(self) -> RelationalInference:
+        """A new module with new weights, drawn from the seed."""
+        recipe = self.build_recipe()
+        with torch.random.fork_rng():
+            torch.manual_seed(self.seed)
+            model = recipe.build(MODELS[self.model], self.in_channels,
+                                 self.num_observed, self.num_edge_types)
+        if self.laws is not None:
+            law = ForceLaw(model.latent.num_channels)
+            model.decoder = RolloutDecoder(
+                ForceLawDecoder(law, model.scaling, **self.laws))
+        return REGIMES[self.regime](model, recipe, self)
+
+
+def _check_name(kind: str, name: str, known: Any) -> None:
+    if name not in known:
+        raise ValueError(f"Unknown {kind} {name!r}; expected one of "
+                         f"{', '.join(map(repr, known))}.")

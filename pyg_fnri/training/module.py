@@ -1,0 +1,184 @@
+"""Training without labels, the Lightning module that others derive from."""
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_fnri.losses import kl_divergence
+from pyg_fnri.metrics import EdgeAccuracy, RolloutMSE
+from pyg_fnri.metrics.joint_type import joint_type
+from pyg_fnri.nn import LinearStep, MinMaxScaling, RelationalAutoEncoder
+from pyg_fnri.recipes import Recipe
+
+if TYPE_CHECKING:
+    from pyg_fnri.training.config import Config
+
+
+class RelationalInference(pl.LightningModule):
+    """Trains any :class:`~pyg_fnri.nn.RelationalAutoEncoder` without labels.
+
+    Batches hold :obj:`x` (observed), :obj:`y` (to predict) and
+    :obj:`edge_index`; where they also hold :obj:`edge_label`, validation
+    reports edge accuracies. Labels are never trained on.
+
+    Args:
+        model (RelationalAutoEncoder): The model.
+        recipe (Recipe): What to minimise, and how.
+        config (Config): How to build both again, saved with the weights.
+    """
+    #: What the best checkpoint has the lowest or highest of.
+    monitor = ('val_loss', 'min')
+
+    def __init__(
+        self,
+        model: RelationalAutoEncoder,
+        recipe: Recipe,
+        config: 'Config',
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.recipe = recipe
+        self.config = config
+        #: The units of reports: the paper's, whatever the model works in.
+        self.units = MinMaxScaling(config.in_channels)
+        #: In these units, the best prediction without any interaction.
+        self.linear_step = LinearStep(config.in_channels)
+        self.accuracy = EdgeAccuracy(config.num_edge_types,
+                                     model.latent.num_edge_types)
+        self.generator = torch.Generator().manual_seed(config.seed)
+
+    def fit_units(self, x: Tensor) -> None:
+        """Fits all units to the training split's trajectories, whole,
+        :obj:`[num_nodes, T, num_features]`; before training."""
+        self.units.fit(x)
+        self.linear_step.fit(self.units(x))
+        self.recipe.fit_units(self.model, x)
+
+    def true_types(self, batch: Data) -> Tensor:
+        """The true graph in the latent graph's own layers and types, which
+        for NRI are one layer of joint types, :obj:`[num_edges, num_layers]`.
+
+        Raises:
+            ValueError: If the truth is not known.
+        """
+        if 'edge_label' not in batch:
+            raise ValueError("These systems have no true interaction graph "
+                             "edge_label, which this way of training is "
+                             "given; train without it, by the regime "
+                             "'learned'.")
+        if self.model.latent.num_layers == len(self.config.num_edge_types):
+            return batch.edge_label
+        return joint_type(batch.edge_label,
+                          self.config.num_edge_types).unsqueeze(-1)
+
+    def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        recipe, latent = self.recipe, self.model.latent
+        batch = recipe.augment(batch, self.generator)
+        logits = self.model.encode(batch.x, batch.edge_index)
+        edge_attr = latent.sample(logits, recipe.tau, recipe.hard,
+                                  self.generator)
+        nll = recipe.reconstruction(self.model, batch, edge_attr,
+                                    self.generator)
+        kl = kl_divergence(latent.kl(logits), batch.num_nodes)
+        self.log_dict({
+            'train_loss': nll + kl,
+            'train_kl': kl
+        }, batch_size=batch.num_graphs)
+        return nll + kl + self._penalty()
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        edge_type = self.model.predict(batch)
+        self._log_prediction(batch, edge_type)
+        if 'edge_label' in batch:
+            self.accuracy.update(edge_type, batch.edge_label)
+
+    def on_validation_epoch_end(self) -> None:
+        if not self.accuracy.update_called:
+            return  # No truth: no accuracy, rather than one of zero.
+        result = self.accuracy.compute()
+        self.log('val_accuracy', result.combined, prog_bar=True)
+        for layer, accuracy in enumerate(result.layers):
+            self.log(f'val_accuracy_{self.layer_name(layer)}', accuracy)
+        self.accuracy.reset()
+
+    def accuracies(self, edge_type: Tensor, data: Data) -> dict[str, float]:
+        """Strict edge accuracies of a graph of given systems, combined and
+        by layer-graph; none where there is no truth."""
+        if 'edge_label' not in data:
+            return {}
+        self.accuracy.reset()
+        self.accuracy.update(edge_type, data.edge_label)
+        result = self.accuracy.compute()
+        self.accuracy.reset()
+        out = {'accuracy': result.combined.item()}
+        for layer, accuracy in enumerate(result.layers):
+            out[f'accuracy_{self.layer_name(layer)}'] = accuracy.item()
+        return out
+
+    def with_laws(self, **laws: Any) -> 'RelationalInference':
+        """A copy whose decoder is force laws, yet to be fitted.
+
+        Args:
+            **laws: Arguments of :class:`~pyg_fnri.nn.ForceLawDecoder`.
+        """
+        out = replace(self.config, laws=laws).build()
+        out.model.encoder.load_state_dict(self.model.encoder.state_dict())
+        out.model.scaling.load_state_dict(self.model.scaling.state_dict())
+        out.units.load_state_dict(self.units.state_dict())
+        out.linear_step.load_state_dict(self.linear_step.state_dict())
+        return out
+
+    def configure_optimizers(self) -> Any:
+        optimizer = torch.optim.Adam(self.model.parameters(),
+                                     lr=self.recipe.learning_rate, fused=True)
+        return {
+            'optimizer': optimizer,
+            'lr_scheduler': self.recipe.schedule(optimizer)
+        }
+
+    def _log_prediction(self, batch: Data, edge_type: Tensor) -> None:
+        """Loss, and error of rollouts of 10 steps in the paper's unit, 1e-5
+        of min-max units squared, of what a graph predicts."""
+        model, recipe = self.model, self.recipe
+        edge_attr = model.latent.encode_types(edge_type)
+        nll = recipe.reconstruction(model, batch, edge_attr)
+        steps = min(10, batch.y.size(1) - 1)
+        mse = RolloutMSE([steps])
+        y = model.decode(batch.y, batch.edge_index, edge_attr, steps)
+        mse.update({steps: self.units(y)}, self.units(batch.y)[:, 1:])
+        self.log_dict(
+            {
+                'val_loss': nll,
+                'val_rollout_mse': 1e5 * mse.compute()[steps]
+            }, batch_size=batch.num_graphs, sync_dist=True)
+
+    def _penalty(self) -> Tensor:
+        """The recipe's L2 term on the encoder's weights."""
+        if not self.recipe.l2:
+            return torch.zeros((), device=self.device)
+        weights = self.model.encoder.parameters()
+        return self.recipe.l2 * sum(w.square().sum() for w in weights)
+
+    def layer_name(self, layer: int) -> str:
+        """What layer-graph :obj:`layer` stands for, or its number."""
+        names = self.config.names
+        return names[layer] if layer < len(names) else str(layer)
+
+    def on_fit_start(self) -> None:
+        state = self.generator.get_state()
+        self.generator = torch.Generator(self.device)
+        if self.device.type == 'cpu':
+            self.generator.set_state(state)
+        else:
+            self.generator.manual_seed(self.config.seed)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint['config'] = asdict(self.config)
+        checkpoint['generator'] = self.generator.get_state().cpu()
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        if self.generator.device.type == 'cpu':
+            self.generator.set_state(checkpoint['generator'])

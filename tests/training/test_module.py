@@ -1,0 +1,243 @@
+import math
+
+import pytest
+import torch
+from small_training import (
+    assert_same_state,
+    build,
+    fit,
+    is_same_state,
+    make_config,
+    validate,
+)
+
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.metrics import EdgeAccuracy, RolloutMSE
+from pyg_fnri.nn import ForceLawDecoder, LinearStep
+from pyg_fnri.training import (
+    MODELS,
+    RECIPES,
+    Config,
+    load_checkpoint,
+    save_checkpoint,
+)
+
+pytestmark = pytest.mark.filterwarnings('ignore:.*no `val_dataloader`.*',
+                                        'ignore:.*LeafSpec.*')
+
+
+def test_units_of_reports_are_min_max_whatever_the_models(train):
+    module = build(train)
+    x = module.units(train._data.x)
+    for part in x.split(2, dim=-1):
+        assert part.min().item() == pytest.approx(-1, abs=1e-6)
+        assert part.max().item() == pytest.approx(1, abs=1e-6)
+    z = module.model.scaling(train._data.x)
+    assert z[..., :2].std().item() == pytest.approx(1, rel=1e-4)
+
+
+@pytest.mark.parametrize('model', MODELS)
+@pytest.mark.parametrize('recipe', RECIPES)
+def test_every_model_trains_by_every_recipe(train, model, recipe):
+    module = build(train, model=model, recipe=recipe)
+    before = {key: p.clone() for key, p in module.named_parameters()}
+    trainer = fit(module, train, max_steps=1)
+    loss = trainer.callback_metrics['train_loss']
+    kl = trainer.callback_metrics['train_kl']
+    assert loss.isfinite() and loss > kl >= 0
+    assert (kl == 0) == (model == 'sfnri')
+    for key, p in module.named_parameters():
+        assert p.isfinite().all(), key
+    for part in (module.model.encoder, module.model.decoder):
+        moved = [
+            not p.equal(before[key]) for key, p in module.named_parameters()
+            if any(p is own for own in part.parameters())
+        ]
+        assert moved and sum(moved) > len(moved) / 2
+
+
+def test_loss_is_reconstruction_and_divergence_per_particle(train):
+    module = build(train, recipe='paper').eval()
+    batch = next(iter(SystemLoader(train, batch_size=16)))
+    module.log_dict = lambda values, batch_size: None
+    state = module.generator.get_state()
+    loss = module.training_step(batch, 0)
+    latent, generator = module.model.latent, torch.Generator()
+    generator.set_state(state)
+    logits = module.model.encode(batch.x, batch.edge_index)
+    sample = latent.sample(logits, 0.5, generator=generator)
+    y = module.model.scaling(batch.y)
+    out = module.model.decoder(y, batch.edge_index, sample, 10)
+    nll = (out - y[:, 1:]).square().sum() / (2 * 5e-5)
+    expected = (nll + latent.kl(logits).sum()) / (16 * 5)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_same_seed_same_weights(train):
+    first, again, other = (build(train, seed=seed) for seed in (5, 5, 6))
+    for seed, module in enumerate((first, again, other)):
+        torch.manual_seed(seed)  # Nothing depends on this one.
+        fit(module, train)
+    assert_same_state(first.state_dict(), again.state_dict())
+    assert not is_same_state(first.state_dict(), other.state_dict())
+
+
+@pytest.mark.parametrize('recipe', RECIPES)
+def test_labels_never_influence_training(train, recipe):
+    states = []
+    for labels in ('true', 'shuffled', 'absent'):
+        systems = [train[i] for i in range(48)]
+        for system in systems:
+            if labels == 'shuffled':
+                order = torch.randperm(system.num_edges)
+                system.edge_label = 1 - system.edge_label[order]
+            elif labels == 'absent':
+                del system.edge_label
+        module = build(train, recipe=recipe)
+        fit(module, systems)
+        states.append(module.state_dict())
+    assert_same_state(states[0], states[1])
+    assert_same_state(states[0], states[2])
+
+
+def test_validation_reports_the_accuracy_of_all_systems(trained, val):
+    module, _ = trained
+    report = validate(module, val)
+    metric = EdgeAccuracy([2, 2])
+    for data in val:
+        metric.update(module.model.predict(data), data.edge_label)
+    expected = metric.compute()
+    assert report['val_accuracy'] == pytest.approx(expected.combined.item())
+    assert report['val_accuracy_spring'] == pytest.approx(
+        expected.layers[0].item())
+    assert report['val_accuracy_charge'] == pytest.approx(
+        expected.layers[1].item())
+    assert validate(module, val) == report  # Counts start anew each time.
+
+
+def test_validation_loss_is_that_of_the_most_probable_graph(trained, val):
+    module, _ = trained
+    losses = []
+    for data in val:
+        edge_attr = module.model.latent.encode_types(module.model.predict(data))
+        losses.append(
+            module.recipe.reconstruction(module.model, data, edge_attr).item())
+    assert validate(module, val)['val_loss'] == pytest.approx(
+        math.fsum(losses) / len(losses), rel=1e-4)
+
+
+def test_no_accuracy_without_truth(trained, val):
+    module, _ = trained
+    systems = [val[i] for i in range(len(val))]
+    for system in systems:
+        del system.edge_label
+    report = validate(module, systems)
+    assert set(report) == {'val_loss', 'val_rollout_mse'}
+    with_truth = validate(module, val)
+    assert report == {key: with_truth[key] for key in report}
+
+
+def test_accuracies_of_a_given_graph(trained, val):
+    module, _ = trained
+    data = val[0]
+    wrong = data.edge_label.clone()
+    wrong[:5, 0] = 1 - wrong[:5, 0]
+    expected = {
+        'accuracy': 0.75,
+        'accuracy_spring': 0.75,
+        'accuracy_charge': 1.
+    }
+    assert module.accuracies(wrong, data) == expected
+    assert module.accuracies(wrong, data) == expected  # Nothing is kept.
+    del data.edge_label
+    assert module.accuracies(wrong, data) == {}
+
+
+def test_laws_take_the_decoders_place(trained, val, tmp_path):
+    module, _ = trained
+    laws = module.with_laws(interval=0.1, half_width=5.).eval()
+    assert isinstance(laws.model.decoder.layer, ForceLawDecoder)
+    assert not isinstance(module.model.decoder.layer, ForceLawDecoder)
+    logits = [
+        m.model.encode(val[0].x, val[0].edge_index) for m in (module, laws)
+    ]
+    assert logits[0].equal(logits[1])
+    save_checkpoint(laws, str(tmp_path / 'laws.ckpt'))
+    loaded = load_checkpoint(str(tmp_path / 'laws.ckpt'))
+    assert loaded.model.decoder.layer.half_width == 5.
+    paths = [m.model.predict_trajectory(val[0], 5) for m in (laws, loaded)]
+    assert paths[0].equal(paths[1])
+
+
+def test_layers_without_a_name_have_their_number():
+    module = Config(4, 49, [2, 2], options={
+        'hidden_channels': 8
+    }, names=['spring']).build()
+    assert module.layer_name(0) == 'spring' and module.layer_name(1) == '1'
+
+
+def test_optimiser_is_adam_at_the_recipes_rate():
+    module = make_config(recipe='paper').build()
+    plan = module.configure_optimizers()
+    assert isinstance(plan['optimizer'], torch.optim.Adam)
+    group, = plan['optimizer'].param_groups
+    assert group['lr'] == 5e-4
+    parameters = set(map(id, module.model.parameters()))
+    assert set(map(id, group['params'])) == parameters
+
+
+def test_validation_rollouts_are_in_the_papers_unit(trained, val):
+    module, _ = trained
+    metric = RolloutMSE([10])
+    for data in val:
+        edge_attr = module.model.latent.encode_types(module.model.predict(data))
+        y = module.model.decode(data.y, data.edge_index, edge_attr, 10)
+        metric.update({10: module.units(y)}, module.units(data.y)[:, 1:])
+    # Min-max units of the training split, in 1e-5.
+    assert validate(module, val)['val_rollout_mse'] == pytest.approx(
+        1e5 * metric.compute()[10].item(), rel=1e-4)
+
+
+def test_true_types_are_the_latent_graphs_own(train):
+    batch = next(iter(SystemLoader(train, batch_size=4)))
+    spring, charge = batch.edge_label.unbind(-1)
+    assert build(train).true_types(batch).equal(batch.edge_label)
+    joint = build(train, model='nri').true_types(batch)
+    assert joint.equal((2 * spring + charge).unsqueeze(-1))
+    del batch.edge_label
+    with pytest.raises(ValueError, match='no true interaction graph'):
+        build(train).true_types(batch)
+
+
+def test_linear_step_is_fitted_in_the_units_of_reports(train):
+    module = build(train)
+    expected = LinearStep(4).fit(module.units(train._data.x))
+    assert_same_state(module.linear_step.state_dict(), expected.state_dict())
+    # Walls at 5 m, of which the fastest particles come within a hair.
+    assert module.linear_step.walls.upper.isfinite().all()
+
+
+def test_penalty_is_on_the_encoders_squared_weights(train):
+    batch = next(iter(SystemLoader(train, batch_size=16)))
+    losses = []
+    for l2 in (0.0, 0.1):
+        module = build(train, model='sfnri', options={'l2': l2})
+        module.log_dict = lambda values, batch_size: None
+        losses.append(module.training_step(batch, 0).item())
+    squares = sum(w.square().sum().item()
+                  for w in module.model.encoder.parameters())
+    assert losses[1] - losses[0] == pytest.approx(0.1 * squares, rel=1e-3)
+
+
+def test_hard_samples_reach_the_decoder(train):
+    batch = next(iter(SystemLoader(train, batch_size=4)))
+    for hard in (False, True):
+        module = build(train, options={'hard': hard})
+        module.log_dict = lambda values, batch_size: None
+        seen = []
+        step = module.model.decoder.step
+        module.model.decoder.step = lambda x, edge_index, edge_attr: (
+            seen.append(edge_attr), step(x, edge_index, edge_attr))[1]
+        module.training_step(batch, 0)
+        is_whole = (seen[0] * (1 - seen[0])).abs().max() < 1e-6
+        assert bool(is_whole) == hard and seen[0].requires_grad
