@@ -196,22 +196,22 @@ class Recipe(ABC):
                 raise ValueError("sfNRI has no prior that null_prior could "
                                  "set; train NRI or fNRI.")
             return {'undirected': self.undirected}
-        prior = self.null_prior
-        if prior is not None:
-            if len(prior) != len(num_edge_types):
+        out: dict[str, Any] = {
+            'undirected': self.undirected,
+            'drop_null': self.drop_null
+        }
+        if self.null_prior is not None:
+            if len(self.null_prior) != len(num_edge_types):
                 raise ValueError(
                     f"null_prior must hold a probability for each of the "
-                    f"{len(num_edge_types)} layer-graphs, but is {prior}.")
-            layers = [[p, *[(1 - p) / (k - 1)] * (k - 1)]
-                      for p, k in zip(prior, num_edge_types)]
+                    f"{len(num_edge_types)} layer-graphs, but is "
+                    f"{self.null_prior}.")
+            prior = [[p, *[(1 - p) / (k - 1)] * (k - 1)]
+                     for p, k in zip(self.null_prior, num_edge_types)]
             if not issubclass(model, FNRI):  # One layer, of all combinations.
-                layers = [[math.prod(p) for p in itertools.product(*layers)]]
-            prior = layers
-        return {
-            'undirected': self.undirected,
-            'drop_null': self.drop_null,
-            'prior': prior
-        }
+                prior = [[math.prod(p) for p in itertools.product(*prior)]]
+            out['prior'] = prior
+        return out
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from pyg_fnri.loader import SystemLoader
 from pyg_fnri.nn import ScatterSum
 from pyg_fnri.nn.aggr import PATHS, torch_scatter
 from pyg_fnri.simulation import Charge, FiniteSpring, Spring, simulate
-from pyg_fnri.training import Config
+from pyg_fnri.training import Config, build_module
 from pyg_fnri.transforms import SplitTrajectory
 
 Row = tuple[str, float, str]
@@ -96,7 +96,7 @@ def training() -> list[Row]:
         dataset = small_dataset(root)
         rows = []
         for recipe in ('quick', 'paper'):
-            module = Config(4, 49, [2, 2], recipe=recipe).build()
+            module = build_module(Config(4, 49, [2, 2], recipe=recipe))
             module.fit_units(dataset._data.x)
             module.log_dict = lambda *args, **kwargs: None  # No trainer.
             batch = next(iter(SystemLoader(dataset, module.recipe.batch_size)))
@@ -116,7 +116,7 @@ def refinement() -> list[Row]:
     """Refining 1,000 I+C systems by force laws, restarts included."""
     with tempfile.TemporaryDirectory() as root:
         dataset = small_dataset(root)
-        module = Config(4, 49, [2, 2], laws={'half_width': 5.0}).build()
+        module = build_module(Config(4, 49, [2, 2], laws={'half_width': 5.0}))
         module.fit_units(dataset._data.x)
         law = module.model.decoder.layer.law
         with torch.no_grad():

@@ -40,6 +40,7 @@ from pyg_fnri.training import (
     RECIPES,
     REGIMES,
     Config,
+    build_module,
     check_run,
     checkpoint_to_resume,
     fit,
@@ -245,7 +246,7 @@ def main(argv: Optional[list[str]] = None) -> None:
                      if args.unsplit else SplitTrajectory)(args.num_observed)
         train, val = (open_dataset(data, args.root, name, transform)
                       for name in ('train', 'val'))
-        module = make_config(args, data, train).build()
+        module = build_module(make_config(args, data, train))
         last = None
         if args.resume:
             last = checkpoint_to_resume(args.out, module.config)

@@ -3,7 +3,7 @@
 import pytorch_lightning as pl
 
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.training import Config
+from pyg_fnri.training import Config, build_module
 
 
 def make_config(**kwargs):
@@ -17,7 +17,7 @@ def make_config(**kwargs):
 
 
 def build(train, **kwargs):
-    module = make_config(**kwargs).build()
+    module = build_module(make_config(**kwargs))
     module.fit_units(train._data.x)
     return module
 

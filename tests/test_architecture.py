@@ -15,11 +15,12 @@ LEVELS = [
     ['simulation', 'data', 'losses', 'published', 'writing'],
     ['candidates'],
     ['datasets', 'transforms', 'loader', 'nn', 'convert'],
-    ['metrics', 'inference', 'opening'],
+    ['metrics', 'inference', 'opening', 'baselines'],
     ['plot'],
     ['recipes'],
     ['training'],
     ['evaluation'],
+    ['experiments'],
 ]
 # What `simulation` may use, besides the standard library.
 SIMULATION_NEEDS = {'numpy', 'numba', 'rich'}
@@ -63,7 +64,7 @@ every_module = pytest.mark.parametrize('name', MODULES)
 
 def test_there_is_something_to_check():
     assert f'{PACKAGE}.nn.models' in MODULES
-    assert f'{PACKAGE}.nn' in IMPORTS[f'{PACKAGE}.training']
+    assert f'{PACKAGE}.nn' in IMPORTS[f'{PACKAGE}.training.config']
 
 
 @every_module

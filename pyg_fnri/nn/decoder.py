@@ -17,6 +17,9 @@ class Decoder(torch.nn.Module, ABC):
     Args:
         layer (torch.nn.Module): Predicts the change of the state in one step.
     """
+    #: True states that are looked at before the first rollout.
+    burn_in = 1
+
     def __init__(self, layer: torch.nn.Module) -> None:
         super().__init__()
         self.layer = layer

@@ -1,4 +1,5 @@
 """Training: Lightning modules for all models, recipes and regimes."""
+from pyg_fnri.training.build import build_module
 from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import MODELS, RECIPES, REGIMES, Config
 from pyg_fnri.training.logs import (
@@ -26,6 +27,7 @@ __all__ = [
     'SupervisedInference',
     'TrueGraphPrediction',
     'ValidationLines',
+    'build_module',
     'check_run',
     'checkpoint_to_resume',
     'fit',

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from pyg_fnri.training.build import build_module
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.module import RelationalInference
 from pyg_fnri.writing import written_whole
@@ -37,7 +38,7 @@ def load_checkpoint(path: str) -> RelationalInference:
             f"DIR/best.ckpt.")
     try:
         checkpoint = torch.load(path, map_location='cpu', weights_only=True)
-        module = Config(**checkpoint['config']).build()
+        module = build_module(Config(**checkpoint['config']))
         module.load_state_dict(checkpoint['state_dict'])
     except Exception as error:  # Pickle raises whatever the bytes suggest.
         raise ValueError(

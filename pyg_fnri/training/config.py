@@ -5,21 +5,21 @@ from typing import Any, Optional
 
 import torch
 
-from pyg_fnri.nn import FNRI, NRI, SFNRI, ForceLaw, ForceLawDecoder
-from pyg_fnri.nn import RolloutDecoder
+from pyg_fnri.nn import (
+    FNRI,
+    NRI,
+    SFNRI,
+    ForceLaw,
+    ForceLawDecoder,
+    RelationalAutoEncoder,
+    RolloutDecoder,
+)
 from pyg_fnri.recipes import PaperRecipe, QuickRecipe, Recipe
-from pyg_fnri.training.module import RelationalInference
-from pyg_fnri.training.supervised import SupervisedInference
-from pyg_fnri.training.true_graph import TrueGraphPrediction
 
 #: The models, recipes and regimes that a command line can name.
 MODELS: dict[str, type[NRI]] = {'nri': NRI, 'fnri': FNRI, 'sfnri': SFNRI}
 RECIPES: dict[str, type[Recipe]] = {'quick': QuickRecipe, 'paper': PaperRecipe}
-REGIMES: dict[str, type[RelationalInference]] = {
-    'learned': RelationalInference,
-    'supervised': SupervisedInference,
-    'true_graph': TrueGraphPrediction,
-}
+REGIMES = ('learned', 'supervised', 'true_graph')
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Config:
         num_edge_types: Number of types of each layer-graph, null included.
         names: What each layer-graph stands for, where known.
         model: A key of :obj:`MODELS`.
-        regime: A key of :obj:`REGIMES`: what is trained on what.
+        regime: One of :obj:`REGIMES`: what is trained on what.
         recipe: A key of :obj:`RECIPES`.
         options: The fields of the recipe that differ from its defaults for
             this model and regime.
@@ -74,18 +74,19 @@ class Config:
         defaults = recipe.defaults(MODELS[self.model], self.regime)
         return recipe(**{**defaults, **self.options})
 
-    def build(self) -> RelationalInference:
-        """A new module with new weights, drawn from the seed."""
-        recipe = self.build_recipe()
+    def build_model(self) -> RelationalAutoEncoder:
+        """A new model with new weights, drawn from the seed."""
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            model = recipe.build(MODELS[self.model], self.in_channels,
-                                 self.num_observed, self.num_edge_types)
+            model = self.build_recipe().build(MODELS[self.model],
+                                              self.in_channels,
+                                              self.num_observed,
+                                              self.num_edge_types)
         if self.laws is not None:
             law = ForceLaw(model.latent.num_channels)
             model.decoder = RolloutDecoder(
                 ForceLawDecoder(law, model.scaling, **self.laws))
-        return REGIMES[self.regime](model, recipe, self)
+        return model
 
 
 def _check_name(kind: str, name: str, known: Any) -> None:

@@ -1,6 +1,6 @@
 """Training without labels, the Lightning module that others derive from."""
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
@@ -12,9 +12,7 @@ from pyg_fnri.metrics import EdgeAccuracy, RolloutMSE
 from pyg_fnri.metrics.joint_type import joint_type
 from pyg_fnri.nn import LinearStep, MinMaxScaling, RelationalAutoEncoder
 from pyg_fnri.recipes import Recipe
-
-if TYPE_CHECKING:
-    from pyg_fnri.training.config import Config
+from pyg_fnri.training.config import Config
 
 
 class RelationalInference(pl.LightningModule):
@@ -36,7 +34,7 @@ class RelationalInference(pl.LightningModule):
         self,
         model: RelationalAutoEncoder,
         recipe: Recipe,
-        config: 'Config',
+        config: Config,
     ) -> None:
         super().__init__()
         self.model = model
@@ -124,7 +122,8 @@ class RelationalInference(pl.LightningModule):
         Args:
             **laws: Arguments of :class:`~pyg_fnri.nn.ForceLawDecoder`.
         """
-        out = replace(self.config, laws=laws).build()
+        config = replace(self.config, laws=laws)
+        out = RelationalInference(config.build_model(), self.recipe, config)
         out.model.encoder.load_state_dict(self.model.encoder.state_dict())
         out.model.scaling.load_state_dict(self.model.scaling.state_dict())
         out.units.load_state_dict(self.units.state_dict())
@@ -145,10 +144,12 @@ class RelationalInference(pl.LightningModule):
         model, recipe = self.model, self.recipe
         edge_attr = model.latent.encode_types(edge_type)
         nll = recipe.reconstruction(model, batch, edge_attr)
-        steps = min(10, batch.y.size(1) - 1)
+        steps = max(1, min(10, batch.y.size(1) - model.decoder.burn_in))
+        first = model.decoder.burn_in - 1
         mse = RolloutMSE([steps])
         y = model.decode(batch.y, batch.edge_index, edge_attr, steps)
-        mse.update({steps: self.units(y)}, self.units(batch.y)[:, 1:])
+        mse.update({steps: self.units(y)[:, first:]},
+                   self.units(batch.y)[:, 1 + first:])
         self.log_dict(
             {
                 'val_loss': nll,
@@ -159,8 +160,8 @@ class RelationalInference(pl.LightningModule):
         """The recipe's L2 term on the encoder's weights."""
         if not self.recipe.l2:
             return torch.zeros((), device=self.device)
-        weights = self.model.encoder.parameters()
-        return self.recipe.l2 * sum(w.square().sum() for w in weights)
+        squares = [w.square().sum() for w in self.model.encoder.parameters()]
+        return self.recipe.l2 * torch.stack(squares).sum()
 
     def layer_name(self, layer: int) -> str:
         """What layer-graph :obj:`layer` stands for, or its number."""

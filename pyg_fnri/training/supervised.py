@@ -1,15 +1,11 @@
 """Training the encoder alone, on given graphs."""
-from typing import TYPE_CHECKING
-
 from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.nn import RelationalAutoEncoder
 from pyg_fnri.recipes import Recipe
+from pyg_fnri.training.config import Config
 from pyg_fnri.training.module import RelationalInference
-
-if TYPE_CHECKING:
-    from pyg_fnri.training.config import Config
 
 
 class SupervisedInference(RelationalInference):
@@ -35,7 +31,7 @@ class SupervisedInference(RelationalInference):
         self,
         model: RelationalAutoEncoder,
         recipe: Recipe,
-        config: 'Config',
+        config: Config,
         target: str = 'edge_label',
     ) -> None:
         super().__init__(model, recipe, config)

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 import torch
 
-from pyg_fnri.training import load_checkpoint
+from pyg_fnri.nn import CNNEncoder
+from pyg_fnri.training import build_module, load_checkpoint
 
 FILES = {'best.ckpt', 'last.ckpt', 'metrics.csv', 'curves.png', 'command.txt'}
 
@@ -337,3 +338,71 @@ def test_options_of_other_data_are_told_at_once(script, capsys, arguments,
     with pytest.raises(SystemExit, match='2'):
         script.main(arguments)
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('regime, moved', [('supervised', 'encoder'),
+                                           ('true_graph', 'decoder')])
+def test_other_regimes_leave_a_run_of_their_own(script, tiny_arguments,
+                                                tmp_path, regime, moved):
+    out = tmp_path / regime
+    arguments = [*tiny_arguments, '--out', str(out), '--regime', regime]
+    script.main(arguments)
+    assert {path.name for path in out.iterdir()} == FILES
+    module = load_checkpoint(str(out / 'best.ckpt'))
+    assert module.config.regime == regime
+    fresh = build_module(module.config)
+    for part in ('encoder', 'decoder'):
+        weights = (getattr(m.model, part).parameters() for m in (module, fresh))
+        same = all(p.equal(q) for p, q in zip(*weights))
+        assert same == (part != moved)
+
+
+def test_best_supervised_checkpoint_is_that_of_the_highest_accuracy(
+        script, tiny_arguments, tmp_path):
+    out = tmp_path / 'run'
+    script.main([
+        *tiny_arguments, '--regime', 'supervised', '--max-steps', '6', '--out',
+        str(out)
+    ])
+    history = pd.read_csv(out / 'metrics.csv')
+    best = history.loc[history['val_accuracy'].idxmax(), 'step']
+    checkpoint = read_checkpoint(out / 'best.ckpt')
+    assert checkpoint['global_step'] == best + 1
+
+
+def test_options_of_the_recipe_reach_it(script, tiny_arguments, tmp_path):
+    out = tmp_path / 'run'
+    script.main([
+        *tiny_arguments, '--max-steps', '1', '--out',
+        str(out), '--null-prior', '0.7', '0.6', '--hard', 'yes', '--encoder',
+        'cnn', '--option', 'num_frames=2', '--option', 'delta=inf', '--unsplit'
+    ])
+    module = load_checkpoint(str(out / 'last.ckpt'))
+    assert module.recipe.hard and module.recipe.num_frames == 2
+    assert module.recipe.delta == math.inf
+    assert module.model.latent.prior[1] == [0.6, pytest.approx(0.4)]
+    assert isinstance(module.model.encoder.encoder, CNNEncoder)
+    assert module.config.unsplit
+    with pytest.raises(SystemExit, match='unsplit = True, but this command'):
+        script.main([
+            *tiny_arguments, '--max-steps', '1', '--out',
+            str(out), '--resume', '--null-prior', '0.7', '0.6', '--hard', 'yes',
+            '--encoder', 'cnn', '--option', 'num_frames=2', '--option',
+            'delta=inf'
+        ])
+
+
+@pytest.mark.parametrize('arguments, message', [
+    (['--null-prior', '0.5'], 'each of the 2 layer-graphs'),
+    (['--null-prior', '1.5', '0.5'], 'positive probabilities that sum to 1'),
+    (['--option', 'colour=3'], "option of the recipe 'quick' 'colour'"),
+    (['--encoder', 'rnn'], "encoder must be one of mlp, cnn, but is 'rnn'"),
+    (['--dropout', '1'], 'dropout must be a probability below 1'),
+])
+def test_wrong_options_of_the_recipe_are_told(script, tiny_arguments, tmp_path,
+                                              arguments, message):
+    with pytest.raises(SystemExit, match=message):
+        script.main(
+            [*tiny_arguments, '--out',
+             str(tmp_path / 'run'), *arguments])
+    assert not (tmp_path / 'run' / 'best.ckpt').exists()

@@ -35,11 +35,12 @@ def test_unknown_settings_are_refused(change, message):
 
 def test_weights_come_from_the_seed_alone():
     before = torch.get_rng_state()
-    state = make_config(seed=1).build().state_dict()
+    state = make_config(seed=1).build_model().state_dict()
     assert torch.get_rng_state().equal(before)
     torch.manual_seed(99)
-    assert_same_state(state, make_config(seed=1).build().state_dict())
-    assert not is_same_state(state, make_config(seed=2).build().state_dict())
+    assert_same_state(state, make_config(seed=1).build_model().state_dict())
+    assert not is_same_state(state,
+                             make_config(seed=2).build_model().state_dict())
 
 
 def test_options_go_before_the_defaults_of_a_regime():

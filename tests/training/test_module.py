@@ -18,6 +18,7 @@ from pyg_fnri.training import (
     MODELS,
     RECIPES,
     Config,
+    build_module,
     load_checkpoint,
     save_checkpoint,
 )
@@ -170,14 +171,13 @@ def test_laws_take_the_decoders_place(trained, val, tmp_path):
 
 
 def test_layers_without_a_name_have_their_number():
-    module = Config(4, 49, [2, 2], options={
-        'hidden_channels': 8
-    }, names=['spring']).build()
+    module = build_module(
+        Config(4, 49, [2, 2], options={'hidden_channels': 8}, names=['spring']))
     assert module.layer_name(0) == 'spring' and module.layer_name(1) == '1'
 
 
 def test_optimiser_is_adam_at_the_recipes_rate():
-    module = make_config(recipe='paper').build()
+    module = build_module(make_config(recipe='paper'))
     plan = module.configure_optimizers()
     assert isinstance(plan['optimizer'], torch.optim.Adam)
     group, = plan['optimizer'].param_groups

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.filterwarnings('ignore:.*no `val_dataloader`.*',
 def supervise(train, systems, **kwargs):
     """The losses of 8 steps, and the module."""
     config = make_config()
-    plain = config.build()
-    module = SupervisedInference(plain.model, plain.recipe, config, **kwargs)
+    module = SupervisedInference(config.build_model(), config.build_recipe(),
+                                 config, **kwargs)
     module.fit_units(train._data.x)
     losses = []
     module.log = lambda name, value, batch_size: losses.append(value.item())
