@@ -3,11 +3,13 @@
     python scripts/evaluate.py --checkpoint runs/demo/best.ckpt
 
 Infers the interaction graph of each test system from its first 49 frames and
-predicts its last 49 with it. Prints the paper's rows beside ours and writes
-into --out: metrics.json, trajectories.png (predicted against true), graph.png
-(inferred against true) and, where the decoder is made of force laws (see
-scripts/em.py), laws.png and laws.csv. With --refine, each graph is also
-improved by what the decoder makes of the same 49 frames.
+predicts its last 49 with it; a decoder alone is given the true graph, an
+encoder alone predicts nothing. Prints the paper's rows beside ours, what can
+be had without a model, and how far the model's probabilities can be trusted.
+Writes into --out: metrics.json, trajectories.png (predicted against true),
+graph.png (inferred against true), reliability.png and, where the decoder is
+made of force laws (see scripts/em.py), laws.png and laws.csv. With --refine,
+each graph is also improved by what the decoder makes of the same 49 frames.
 
 Accuracies are strict: one relabelling of layers and types for the whole data
 set. Where the truth is not known, there are none. Errors are mean squared
@@ -20,29 +22,46 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, Optional
 
-import pandas as pd
 import torch
+from matplotlib.figure import Figure
+from pandas import DataFrame
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri import published
 from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.evaluation import evaluate
+from pyg_fnri.evaluation import (
+    Graph,
+    accuracy_table,
+    beyond_table,
+    encoder_graph,
+    error_table,
+    evaluate,
+    guessing_accuracy,
+)
 from pyg_fnri.inference import refine
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import Relabelling
 from pyg_fnri.nn import ForceLawDecoder
 from pyg_fnri.opening import Systems, open_dataset
-from pyg_fnri.plot import plot_laws, plot_multiplex, plot_trajectories
+from pyg_fnri.plot import (
+    plot_laws,
+    plot_multiplex,
+    plot_reliability,
+    plot_trajectories,
+)
 from pyg_fnri.training import RelationalInference, load_checkpoint
 from pyg_fnri.transforms import SplitTrajectory
 from pyg_fnri.writing import check_writable, written_whole
+
+#: Systems in a batch, as in the paper: whether batches agree about what the
+#: model's labels mean depends on it.
+BATCH_SIZE = 128
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -75,38 +94,63 @@ def main(argv: Optional[list[str]] = None) -> None:
     out = args.out or os.path.dirname(args.checkpoint) or '.'
     try:
         module = load_checkpoint(args.checkpoint)
+        if args.refine and module.config.regime != 'learned':
+            raise ValueError(f"--refine needs an encoder and a decoder, but "
+                             f"this checkpoint is of the regime "
+                             f"'{module.config.regime}'; leave it out.")
         check_writable(out)
         dataset = open_systems(module, args)
         report = measure(module, dataset)
+        report.update(measure_floors(module, dataset, args.root))
         if args.refine:
             report['refined'] = measure(module, dataset, refined=True)
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(str(error))
     print_report(module, dataset, report)
     save_report(module, args, report, out)
-    draw(module, dataset, report, args.num_drawn, out)
-    print(f'\nwritten into {out}: ' +
-          ', '.join(name for name in ('metrics.json', 'trajectories.png',
-                                      'graph.png', 'laws.png', 'laws.csv')
-                    if os.path.exists(os.path.join(out, name))))
+    pictures = draw(module, dataset, report, args.num_drawn, out)
+    print(f"\nwritten into {out}: {', '.join(['metrics.json', *pictures])}")
 
 
-def infer_refined(module: RelationalInference) -> Callable[[Data], Tensor]:
-    """Gives graphs that the decoder has improved."""
-    return lambda data: refine(module.model, data).edge_type
+def infer(module: RelationalInference, data: Data,
+          refined: bool = False) -> Graph:
+    """The graph that a model is measured with."""
+    if module.config.regime == 'true_graph':
+        return module.true_types(data), None
+    if refined:
+        return refine(module.model, data)
+    return encoder_graph(module.model, data)
 
 
 def measure(module: RelationalInference, dataset: Systems,
             refined: bool = False) -> dict[str, Any]:
     """All figures of one way to infer graphs."""
     start = time.monotonic()
-    batches = track(SystemLoader(dataset, batch_size=500),
+    batches = track(SystemLoader(dataset, BATCH_SIZE),
                     'refining' if refined else 'evaluating', transient=True)
+    supervised = module.config.regime == 'supervised'
     report = evaluate(module.model, batches, module.units,
-                      module.config.num_edge_types, published.HORIZONS,
-                      infer_refined(module) if refined else None)
+                      module.config.num_edge_types,
+                      () if supervised else published.HORIZONS,
+                      lambda data: infer(module, data, refined),
+                      module.linear_step)
     report['seconds'] = time.monotonic() - start
     return report
+
+
+def measure_floors(module: RelationalInference, dataset: Systems,
+                   root: str) -> dict[str, Any]:
+    """The accuracy of guesses, where there are graphs to guess."""
+    if module.config.regime == 'true_graph' or 'edge_label' not in dataset[0]:
+        return {}
+    train = open_dataset(module.config.data, root, 'train')
+    return guessing_accuracy(true_types(train), true_types(dataset),
+                             module.config.num_edge_types)
+
+
+def true_types(dataset: Systems) -> Tensor:
+    """The true types of all edges, :obj:`[num_edges, num_layers]`."""
+    return torch.cat([b.edge_label for b in SystemLoader(dataset, 1000)])
 
 
 def open_systems(module: RelationalInference,
@@ -124,61 +168,50 @@ def open_systems(module: RelationalInference,
 
 def print_report(module: RelationalInference, dataset: Systems,
                  report: dict[str, Any]) -> None:
-    """The paper's tables 1 and 2, our rows last; errors alone where the truth
-    is not known."""
-    model = module.config.model
+    """The paper's tables 1 and 2, our rows last, and what comes on top; no
+    accuracies where the truth is not known."""
+    config = module.config
     console = Console()
     where = f"{dataset.name}, {report['num_systems']} systems"
     # A user's file may be called as one of the paper's systems.
     name = dataset.name if isinstance(dataset, ParticleSystems) else ''
-    ours = {f'{model} (learned), ours': report}
+    row = f"{config.model} ({config.regime.replace('_', ' ')})"
+    ours = {f'{row}, ours': report}
     if 'refined' in report:
-        ours[f'{model} (learned), ours, refined'] = report['refined']
+        ours[f'{row}, ours, refined'] = report['refined']
     if 'edge_accuracy' in report:
-        print_accuracies(console, module, name, where, ours)
-        console.print(f"relabelling found: {report['relabelling']}\n")
-
-    table = Table(
-        title=f'Rollout mean squared error (1e-5, min-max units), '
-        f'{where}', title_justify='left')
-    for column in ['', *(f'{h} steps' for h in report['rollout_mse'])]:
-        table.add_column(column, justify='left' if not column else 'right')
-    for row in ('static', f'{model} (learned)', f'{model} (true graph)'):
-        values = published.published(published.ROLLOUT_MSE, name, row)
-        if values:
-            table.add_row(f'{row}, paper', *map(_error, values))
-    table.add_row('static, ours',
-                  *(_error(1e5 * v) for v in report['static_mse'].values()))
-    for row, figures in ours.items():
-        table.add_row(
-            row, *(_error(1e5 * v) for v in figures['rollout_mse'].values()),
-            style='bold')
-    console.print(table)
-
-
-def print_accuracies(console: Console, module: RelationalInference, name: str,
-                     where: str, ours: dict[str, Any]) -> None:
-    """The paper's table 1, our rows last."""
-    model, names = module.config.model, list(module.config.names)
-    table = Table(title=f'Edge accuracy (%), {where}', title_justify='left')
-    for column in ['', 'combined', *names]:
-        table.add_column(column, justify='left' if not column else 'right')
-    for row in ('random', f'{model} (learned)', f'{model} (supervised)'):
-        values = published.published(published.ACCURACY, name, row)
-        if values:
-            table.add_row(f'{row}, paper', *(f'{v:.1f}' for v in values))
-    for row, figures in ours.items():
-        for key, metric in (('edge_accuracy', 'strict'),
-                            ('joint_edge_accuracy', "authors' joint metric")):
-            values = [figures[key]['combined'], *figures[key]['layers']]
-            table.add_row(f'{row}, {metric}',
-                          *(f'{100 * v:.1f}' for v in values),
-                          style='bold' if metric == 'strict' else '')
-    console.print(table)
+        console.print(
+            accuracy_table(f'Edge accuracy (%), {where}', ours,
+                           layer_names(module), config.model, name))
+    if 'rollout_mse' in report:
+        console.print(
+            error_table(
+                f'Rollout mean squared error (1e-5, min-max units), {where}',
+                ours, config.model, name))
+    if 'entropy' in report:
+        for title, figures in ours.items():
+            console.print(
+                beyond_table(f'Beyond accuracy, {title}, {where}', figures,
+                             layer_names(module, figures)))
+    if 'relabelling' in report:
+        for title, figures in ours.items():
+            agreement = figures['relabelling_consistency']
+            console.print(
+                f"{title}: relabelling found: "
+                f"{figures['relabelling']}; {agreement['share']:.1%}"
+                f" of {agreement['num_batches']} batches of "
+                f"{BATCH_SIZE} systems agree", highlight=False, soft_wrap=True)
 
 
-def _error(value: float) -> str:
-    return f'{value:.3g}'
+def layer_names(module: RelationalInference,
+                figures: Optional[dict[str, Any]] = None) -> list[str]:
+    """Names of the true layer-graphs, or of those predicted where figures
+    are without truth."""
+    if figures is None or 'relabelling' in figures:
+        num_layers = len(module.config.num_edge_types)
+        return [module.layer_name(layer) for layer in range(num_layers)]
+    num_layers = module.model.latent.num_layers
+    return [f'predicted layer {layer}' for layer in range(num_layers)]
 
 
 def save_report(module: RelationalInference, args: argparse.Namespace,
@@ -191,11 +224,14 @@ def save_report(module: RelationalInference, args: argparse.Namespace,
         'units': {
             'edge_accuracy': 'fraction; one relabelling for all systems',
             'rollout_mse': 'mean square of min-max scaled features',
+            'entropy': 'nats',
+            'calibration_error': 'fraction; 15 bins of equal width',
         },
         'checkpoint': args.checkpoint,
         'split': args.split,
         'config': {
             'model': config.model,
+            'regime': config.regime,
             'recipe': config.recipe,
             'options': config.options,
             'seed': config.seed,
@@ -218,42 +254,67 @@ def _readable(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def draw(module: RelationalInference, dataset: Systems, report: dict[str, Any],
-         num_drawn: int, out: str) -> None:
-    """The pictures, of the first systems of the split."""
-    model = module.model
-    infer, figures = model.predict, report
-    if 'refined' in report:
-        infer, figures = infer_refined(module), report['refined']
+         num_drawn: int, out: str) -> list[str]:
+    """The pictures, of the first systems of the split; their names."""
+    figures = report.get('refined', report)
     relabelling = figures.get('relabelling')
+    names = list(module.config.names) or None
+    graphs = [
+        infer(module, data, 'refined' in report)[0]
+        for data in dataset[:num_drawn]
+    ]
+    written = {}
+    if 'rollout_mse' in report and module.config.in_channels >= 4:
+        written['trajectories.png'] = draw_trajectories(module, dataset, graphs,
+                                                        relabelling)
+    if 'entropy' in report and dataset[0].num_edges:  # It has been inferred.
+        edge_type = graphs[0]
+        if relabelling is not None:
+            edge_type = relabelling(edge_type)
+        written['graph.png'] = plot_multiplex(dataset[0].edge_index, edge_type,
+                                              dataset[0].get('edge_label'),
+                                              names=names)
+    if 'reliability' in figures:
+        bins, errors = figures['reliability'], figures['calibration_error']
+        written['reliability.png'] = plot_reliability(
+            {
+                'combined': bins['combined'].values(),
+                **{
+                    name: layer.values()
+                    for name, layer in zip(layer_names(module), bins['layers'])
+                }
+            }, [errors['combined'], *errors['layers']])
+    layer = module.model.decoder.layer
+    if 'rollout_mse' in report and isinstance(layer, ForceLawDecoder):
+        table, written['laws.png'] = draw_laws(layer, dataset, relabelling)
+        table.to_csv(os.path.join(out, 'laws.csv'), index=False)
+    for name, figure in written.items():
+        figure.savefig(os.path.join(out, name))
+    return [*written, *(['laws.csv'] if 'laws.png' in written else [])]
+
+
+@torch.no_grad()
+def draw_trajectories(module: RelationalInference, dataset: Systems,
+                      graphs: Sequence[Tensor],
+                      relabelling: Optional[Relabelling]) -> Figure:
+    """Predictions from the first state alone, as in the paper's figure."""
+    model = module.model
     predicted, true, titles = [], [], []
-    for i, data in enumerate(dataset[:num_drawn]):
-        edge_type = infer(data)
-        with torch.no_grad():
-            edge_attr = model.latent.encode_types(edge_type)
-            # From the first state alone, as in the paper's figure.
-            path = model.decode(data.y, data.edge_index, edge_attr,
-                                data.y.size(1))
+    for i, (data, edge_type) in enumerate(zip(dataset, graphs)):
+        edge_attr = model.latent.encode_types(edge_type)
+        path = model.decode(data.y, data.edge_index, edge_attr, data.y.size(1))
         predicted.append(torch.cat([data.y[:, :1], path], dim=1))
         true.append(data.y)
         title = f'{dataset.name} {i}'
         if relabelling is not None:
-            edge_type = relabelling(edge_type)
-            right = (edge_type == data.edge_label).all(-1).double().mean()
-            title = f'edges {right:.0%} right'
+            right = (relabelling(edge_type) == data.edge_label).all(-1)
+            title = f'edges {right.double().mean():.0%} right'
         titles.append(title)
-        if i == 0 and data.num_edges:
-            plot_multiplex(data.edge_index, edge_type, data.get('edge_label'),
-                           names=list(module.config.names)
-                           or None).savefig(os.path.join(out, 'graph.png'))
-    if module.config.in_channels >= 4:  # There is a plane to draw in.
-        plot_trajectories(predicted, true, titles=titles).savefig(
-            os.path.join(out, 'trajectories.png'))
-    if isinstance(model.decoder.layer, ForceLawDecoder):
-        draw_laws(model.decoder.layer, dataset, relabelling, out)
+    return plot_trajectories(predicted, true, titles=titles)
 
 
 def draw_laws(layer: ForceLawDecoder, dataset: Systems,
-              relabelling: Optional[Relabelling], out: str) -> None:
+              relabelling: Optional[Relabelling]) -> tuple[DataFrame, Figure]:
     """The laws found, in the order of the true forces where one is known."""
     batch = next(iter(SystemLoader(dataset, 200)))
     position = torch.cat([batch.x, batch.y], dim=1)[..., :batch.x.size(-1) // 2]
@@ -265,7 +326,7 @@ def draw_laws(layer: ForceLawDecoder, dataset: Systems,
         learned = layer.law(distance)
     channels = None
     if relabelling is not None:
-        channels = law_of_layer(relabelling, learned.size(0))
+        channels = relabelling.channels(learned.size(0))
     true = None
     names = [f'law {channel}' for channel in range(learned.size(0))]
     table = {'distance_m': distance}
@@ -278,26 +339,8 @@ def draw_laws(layer: ForceLawDecoder, dataset: Systems,
         ]).float()
         table.update({f'{n}_true': f for n, f in zip(names, true)})
     table.update({n: f for n, f in zip(names, learned)})
-    pd.DataFrame({
-        k: v.numpy()
-        for k, v in table.items()
-    }).to_csv(os.path.join(out, 'laws.csv'), index=False)
-    plot_laws(distance, learned, true, names=names,
-              seen=seen).savefig(os.path.join(out, 'laws.png'))
-
-
-def law_of_layer(relabelling: Relabelling,
-                 num_channels: int) -> Optional[list[int]]:
-    """The channel that stands for each force alone; None where a force has
-    none, or more than one."""
-    sizes = relabelling.predicted_edge_types
-    if num_channels != len(sizes) or any(k != 2 for k in sizes):
-        return None
-    one_hot = torch.eye(len(sizes), dtype=torch.long)
-    forces = relabelling(one_hot)  # Row: what one channel alone stands for.
-    if not bool((forces.sum(0) == 1).all() and (forces.sum(1) == 1).all()):
-        return None
-    return forces.argmax(0).tolist()
+    frame = DataFrame({k: v.numpy() for k, v in table.items()})
+    return frame, plot_laws(distance, learned, true, names=names, seen=seen)
 
 
 if __name__ == '__main__':

@@ -1,7 +1,15 @@
 import pytest
 
 from pyg_fnri.datasets.particle_systems import FORCES
-from pyg_fnri.published import ACCURACY, HORIZONS, ROLLOUT_MSE, published
+from pyg_fnri.nn import FNRI, NRI, SFNRI
+from pyg_fnri.published import (
+    ACCURACY,
+    EDGE_TYPES,
+    HORIZONS,
+    PARAMETERS,
+    ROLLOUT_MSE,
+    published,
+)
 
 I_C, I_C_F = 'springs_charges', 'springs_charges_fsprings'
 
@@ -60,3 +68,16 @@ def test_every_row_has_a_number_for_each_column(dataset):
 def test_what_is_not_in_the_paper_is_none():
     assert published(ACCURACY, 'custom', 'random') is None
     assert published(ROLLOUT_MSE, I_C, 'fnri (supervised)') is None
+
+
+@pytest.mark.parametrize('dataset', FORCES)
+@pytest.mark.parametrize('name, model', [('nri', NRI), ('fnri', FNRI),
+                                         ('sfnri', SFNRI)])
+def test_parameters_of_table_3_are_those_of_our_models(dataset, name, model):
+    model = model(4, 49, [2] * len(FORCES[dataset]))
+    assert PARAMETERS[dataset][name] == tuple(
+        sum(weight.numel() for weight in part.parameters())
+        for part in (model.encoder, model.decoder))
+    if name != 'sfnri':
+        assert list(EDGE_TYPES[dataset][name]) == model.latent.num_edge_types
+    assert sum(EDGE_TYPES[dataset][name]) == model.latent.num_logits

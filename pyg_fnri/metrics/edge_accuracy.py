@@ -7,16 +7,14 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from .joint_type import all_joint_types, check_sizes, check_types, joint_type
-from .relabelling import (
-    Relabelling,
+from .joint_type import all_joint_types, check_sizes, count_joint_types
+from .relabelling import Relabelling, make_relabelling
+from .relabelling_search import (
     best_assignment,
-    best_layerwise,
-    count_layerwise,
+    best_relabelling,
+    check_equal_product,
+    check_mapping,
 )
-
-#: Above this the search over label permutations no longer takes about a second.
-MAX_RELABELLINGS = 200_000
 
 
 class EdgeAccuracyResult(NamedTuple):
@@ -92,7 +90,7 @@ class EdgeAccuracy(Metric):
         self.num_edge_types = true
         self.predicted_edge_types = predicted
         self.fixed_null = fixed_null
-        self._check_mapping()
+        self._check_sizes()
 
         num_types = math.prod(true)
         self.add_state('confusion',
@@ -100,58 +98,26 @@ class EdgeAccuracy(Metric):
                        dist_reduce_fx='sum')
 
     def update(self, edge_type: Tensor, edge_label: Tensor) -> None:
-        self.confusion += self._confusion_of(edge_type, edge_label)
+        self.confusion += self._count(edge_type, edge_label)
 
     def compute(self) -> EdgeAccuracyResult:
-        confusion = self.confusion.cpu()
-        if len(self.predicted_edge_types) == 1:
-            joint = best_assignment(confusion, self.num_edge_types,
-                                    self.fixed_null)
-        else:
-            joint = best_layerwise(confusion, self.predicted_edge_types,
-                                   self.num_edge_types, self.fixed_null)
-        types = all_joint_types(self.num_edge_types)[joint]
-        relabelling = Relabelling(self.predicted_edge_types,
-                                  tuple(map(tuple, types.tolist())))
+        joint = best_relabelling(self.confusion.cpu(),
+                                 self.predicted_edge_types, self.num_edge_types,
+                                 self.fixed_null)
+        relabelling = make_relabelling(joint, self.predicted_edge_types,
+                                       self.num_edge_types)
         joint = joint.to(self.confusion.device)
         relabelled = torch.zeros_like(self.confusion)
         relabelled.index_add_(0, joint, self.confusion)
         return self._result(relabelled, relabelling)
 
-    def _check_mapping(self) -> None:
-        true, predicted = self.num_edge_types, self.predicted_edge_types
-        if len(predicted) == 1:
-            _check_equal_product(true, predicted)
-            return
-        if sorted(true) != sorted(predicted):
-            raise ValueError(
-                f'predicted_edge_types {list(predicted)} cannot be mapped onto '
-                f'num_edge_types {list(true)}: expected the same layers in any '
-                f'order, or one layer of {math.prod(true)} joint types.')
-        count = count_layerwise(true, self.fixed_null)
-        if count > MAX_RELABELLINGS:
-            raise ValueError(
-                f'num_edge_types {list(true)} allow {count:,} relabellings, '
-                f'too many to try (limit {MAX_RELABELLINGS:,}). Expected fewer '
-                f'or smaller layers; fixed_null=True leaves fewer to try.')
+    def _check_sizes(self) -> None:
+        check_mapping(self.predicted_edge_types, self.num_edge_types,
+                      self.fixed_null)
 
-    def _confusion_of(self, edge_type: Tensor,
-                      edge_label: Optional[Tensor]) -> Tensor:
-        if edge_label is None:
-            raise ValueError(
-                'edge_label is None: edge accuracy needs the true edge types '
-                '[E, L]. Skip this metric for data without them.')
-        check_types('edge_type', edge_type, self.predicted_edge_types)
-        check_types('edge_label', edge_label, self.num_edge_types)
-        if edge_type.size(0) != edge_label.size(0):
-            raise ValueError(
-                f'edge_type has {edge_type.size(0)} edges and edge_label '
-                f'{edge_label.size(0)}: expected both for the same edges.')
-        num_types = self.confusion.size(0)
-        cell = (joint_type(edge_type, self.predicted_edge_types) * num_types +
-                joint_type(edge_label, self.num_edge_types))
-        count = torch.bincount(cell, minlength=num_types**2)
-        return count.view(num_types, num_types)  # [predicted, true]
+    def _count(self, edge_type: Tensor, edge_label: Tensor) -> Tensor:
+        return count_joint_types(edge_type, edge_label,
+                                 self.predicted_edge_types, self.num_edge_types)
 
     def _result(self, confusion: Tensor,
                 relabelling: Optional[Relabelling]) -> EdgeAccuracyResult:
@@ -200,7 +166,7 @@ class JointEdgeAccuracy(EdgeAccuracy):
         super().__init__(num_edge_types, predicted_edge_types, **kwargs)
 
     def update(self, edge_type: Tensor, edge_label: Tensor) -> None:
-        confusion = self._confusion_of(edge_type, edge_label)
+        confusion = self._count(edge_type, edge_label)
         joint = best_assignment(confusion.cpu(), self.num_edge_types)
         # The state counts relabelled predictions, so sums stay meaningful.
         self.confusion.index_add_(0, joint.to(confusion.device), confusion)
@@ -208,18 +174,10 @@ class JointEdgeAccuracy(EdgeAccuracy):
     def compute(self) -> EdgeAccuracyResult:
         return self._result(self.confusion, None)
 
-    def _check_mapping(self) -> None:
-        _check_equal_product(self.num_edge_types, self.predicted_edge_types)
+    def _check_sizes(self) -> None:
+        check_equal_product(self.predicted_edge_types, self.num_edge_types)
 
     def __repr__(self) -> str:
         return (f'{type(self).__name__}(num_edge_types='
                 f'{list(self.num_edge_types)}, predicted_edge_types='
                 f'{list(self.predicted_edge_types)})')
-
-
-def _check_equal_product(true: Sequence[int], predicted: Sequence[int]) -> None:
-    if math.prod(true) != math.prod(predicted):
-        raise ValueError(
-            f'predicted_edge_types {list(predicted)} give '
-            f'{math.prod(predicted)} joint types, expected '
-            f'{math.prod(true)} as num_edge_types {list(true)} do.')

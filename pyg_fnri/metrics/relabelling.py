@@ -1,15 +1,17 @@
-"""What the labels of an unsupervised model mean, and the search for it."""
-import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import permutations, product
+"""What the labels of an unsupervised model mean."""
+from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple, Optional
 
-import networkx as nx
 import torch
 from torch import Tensor
 
-from .joint_type import all_joint_types, check_types, joint_type
+from .joint_type import (
+    all_joint_types,
+    check_probabilities,
+    check_types,
+    joint_type,
+)
 
 
 class Relabelling(NamedTuple):
@@ -34,6 +36,54 @@ class Relabelling(NamedTuple):
         check_types('edge_type', edge_type, self.predicted_edge_types)
         table = torch.tensor(self.table, device=edge_type.device)
         return table[joint_type(edge_type, self.predicted_edge_types)]
+
+    def probabilities(self, posterior: Sequence[Tensor]) -> list[Tensor]:
+        """A posterior in terms of the true edge types: the probability of a
+        true type is the sum over all combinations of predicted types that
+        stand for it. Predicted layers are independent of each other.
+
+        Args:
+            posterior: Probabilities :obj:`[E, K_a]` of each predicted layer's
+                types.
+
+        Returns:
+            Those of each true layer's types, :obj:`[E, K_l]`.
+
+        Raises:
+            TypeError: If the posterior holds anything but floating-point
+                numbers.
+            ValueError: If shapes do not fit or it holds no probabilities.
+        """
+        check_probabilities(posterior, self.predicted_edge_types)
+        joint = posterior[0]
+        for q in posterior[1:]:
+            joint = (joint.unsqueeze(-1) * q.unsqueeze(1)).flatten(1)
+        out = []
+        for types in zip(*self.table):  # One to one: each type occurs.
+            layer = joint.new_zeros(joint.size(0), max(types) + 1)
+            index = torch.tensor(types, device=joint.device)
+            out.append(layer.index_add_(1, index, joint).clamp_(max=1))
+        return out
+
+    def channels(self, num_channels: int) -> Optional[list[int]]:
+        """The decoder's channel that stands for each force alone, where
+        predicted layers are of two types, the null type without a channel.
+
+        Args:
+            num_channels: Number of channels of the decoder.
+
+        Returns:
+            A channel for each true layer; None where a force has none, or
+            more than one.
+        """
+        sizes = self.predicted_edge_types
+        if num_channels != len(sizes) or any(k != 2 for k in sizes):
+            return None
+        # Row: what one channel alone stands for.
+        forces = self(torch.eye(num_channels, dtype=torch.long))
+        if not bool((forces.sum(0) == 1).all() and (forces.sum(1) == 1).all()):
+            return None
+        return forces.argmax(0).tolist()
 
     def __str__(self) -> str:
         types = list(product(*map(range, self.predicted_edge_types)))
@@ -60,104 +110,13 @@ class Relabelling(NamedTuple):
         return None
 
 
-def count_layerwise(sizes: Sequence[int], fixed_null: bool) -> int:
-    """How many relabellings :func:`best_layerwise` tries."""
-    orders = math.prod(map(math.factorial, Counter(sizes).values()))
-    return orders * math.prod(
-        math.factorial(size - fixed_null) for size in sizes)
-
-
-def best_layerwise(
-    confusion: Tensor,
+def make_relabelling(
+    joint: Tensor,
     predicted_sizes: Sequence[int],
     sizes: Sequence[int],
-    fixed_null: bool,
-) -> Tensor:
-    """The best of all layer orders x permutations of types within layers.
-
-    Of those that get equally many edges right in all layers at once, one with
-    the most right layers is taken.
-
-    Args:
-        confusion: Number of edges of each predicted and true joint type,
-            :obj:`[P, P]`.
-        predicted_sizes: Number of types of each predicted layer.
-        sizes: Number of types of each true layer, the same in some order.
-        fixed_null: Whether type 0 stays 0 in each layer.
-
-    Returns:
-        The true joint type for each predicted one, :obj:`[P]`.
-    """
-    types = all_joint_types(predicted_sizes)  # [P, L]
-    labels = []  # per true layer, its permutations [num_permutations, K]
-    for size in sizes:
-        fixed = (0, ) if fixed_null else ()
-        rest = permutations(range(len(fixed), size))
-        labels.append(torch.tensor([fixed + p for p in rest]))
-    choices = torch.cartesian_prod(*[torch.arange(len(x)) for x in labels])
-    relabellings = []
-    for order in _layer_orders(predicted_sizes, sizes):
-        columns = [
-            label[choice][:, types[:, source]]  # [num_choices, P]
-            for label, choice, source in zip(labels, choices.T, order)
-        ]
-        relabellings.append(joint_type(torch.stack(columns, dim=-1), sizes))
-    joint = torch.cat(relabellings)  # [num_relabellings, P]
-    layers = _right_layers(confusion, sizes)
-    right = confusion.gather(1, joint.T).sum(dim=0)
-    right_layers = layers.gather(1, joint.T).sum(dim=0)
-    right_layers[right < right.max()] = -1
-    return joint[right_layers.argmax()]  # the first comes nearest to none
-
-
-def best_assignment(
-    confusion: Tensor,
-    sizes: Sequence[int],
-    fixed_null: bool = False,
-) -> Tensor:
-    """The best of all one-to-one maps between joint types.
-
-    Of those that get equally many edges right in all layers at once, the ones
-    with the most right layers are taken, and of these one that changes the
-    fewest types.
-
-    Args:
-        confusion: Number of edges of each predicted and true joint type,
-            :obj:`[P, P]`.
-        sizes: Number of types of each true layer.
-        fixed_null: Whether joint type 0 stays 0.
-
-    Returns:
-        The true joint type for each predicted one, :obj:`[P]`.
-    """
-    num_types = confusion.size(0)
-    combined = confusion.tolist()
-    layers = _right_layers(confusion, sizes).tolist()
-    # Python integers of any size keep the three criteria apart exactly.
-    base = int(confusion.sum()) * len(sizes) + 1
-    graph = nx.Graph()
-    for p, t in product(range(num_types), repeat=2):
-        if not fixed_null or (p == 0) == (t == 0):
-            weight = combined[p][t] * base + layers[p][t]
-            weight = weight * (num_types + 1) + (p == t)
-            graph.add_edge(('predicted', p), ('true', t), weight=weight)
-    matching = nx.max_weight_matching(graph, maxcardinality=True)
-    joint = torch.empty(num_types, dtype=torch.long)
-    for pair in matching:
-        (_, p), (_, t) = sorted(pair)  # 'predicted' sorts before 'true'
-        joint[p] = t
-    return joint
-
-
-def _layer_orders(predicted_sizes: Sequence[int],
-                  sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Orders in which predicted layers fit the true layers' sizes."""
-    for order in permutations(range(len(predicted_sizes))):
-        if all(predicted_sizes[p] == size for p, size in zip(order, sizes)):
-            yield order
-
-
-def _right_layers(confusion: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Right layers, over all edges, if predicted type p meant t: [P, P]."""
-    types = all_joint_types(sizes)
-    return confusion @ (types.unsqueeze(0) == types.unsqueeze(1)).sum(dim=-1)
+) -> Relabelling:
+    """The relabelling in which predicted joint type :obj:`p` stands for the
+    true joint type :obj:`joint[p]`."""
+    types = all_joint_types(sizes)[joint]
+    return Relabelling(tuple(predicted_sizes), tuple(map(tuple,
+                                                         types.tolist())))

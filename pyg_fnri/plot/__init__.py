@@ -1,4 +1,5 @@
-"""Pictures of trajectories, multiplex graphs, force laws and training curves.
+"""Pictures of trajectories, multiplex graphs, force laws, training curves and
+calibration.
 
 Each function returns a :class:`matplotlib.figure.Figure` that belongs to no
 global state and needs no display: ``figure.savefig('picture.png')`` writes it.
@@ -7,6 +8,7 @@ from .adjacency import plot_adjacency
 from .curves import plot_curves
 from .laws import plot_laws
 from .multiplex import plot_multiplex
+from .reliability import plot_reliability
 from .trajectories import plot_trajectories
 
 __all__ = [
@@ -14,5 +16,6 @@ __all__ = [
     'plot_curves',
     'plot_laws',
     'plot_multiplex',
+    'plot_reliability',
     'plot_trajectories',
 ]

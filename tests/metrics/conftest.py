@@ -1,11 +1,15 @@
 """Fixtures for metrics."""
 import pytest
+import torch
 
 
 @pytest.fixture
 def as_two_processes():
     """Gives the result of two processes that each saw some of the batches;
     the second one's states are handed to the first as a gather would."""
+    def joined(state):
+        return torch.cat(state) if isinstance(state, list) else state.clone()
+
     def compute(make_metric, batches):
         def gather(state, group=None):
             return next(gathered)
@@ -17,8 +21,8 @@ def as_two_processes():
         for batch in batches[1:]:
             second.update(*batch)
         gathered = iter(
-            [[getattr(first, name).clone(),
-              getattr(second, name).clone()] for name in first._defaults])
+            [[joined(getattr(first, name)),
+              joined(getattr(second, name))] for name in first._defaults])
         return first.compute()
 
     return compute

@@ -9,6 +9,7 @@ from pyg_fnri.published import HORIZONS
 from pyg_fnri.training import load_checkpoint
 
 RESULTS = {'metrics.json', 'trajectories.png', 'graph.png'}
+WITH_TRUTH = RESULTS | {'reliability.png'}
 
 
 @pytest.fixture(scope='module')
@@ -35,8 +36,8 @@ def test_results_are_those_of_the_test_split(script, arguments, tiny_root,
     }
     out = tmp_path / 'new' / 'results'
     script.main([*arguments, '--out', str(out), '--num-drawn', '2'])
-    assert {path.name for path in out.iterdir()} == RESULTS
-    for name in ('trajectories.png', 'graph.png'):
+    assert {path.name for path in out.iterdir()} == WITH_TRUTH
+    for name in WITH_TRUTH - {'metrics.json'}:
         assert (out / name).read_bytes().startswith(b'\x89PNG')
     assert (tiny_run / 'best.ckpt').read_bytes() == before
     # The data set of the training run is used, not simulated again.
@@ -44,11 +45,13 @@ def test_results_are_those_of_the_test_split(script, arguments, tiny_root,
 
     module = load_checkpoint(str(tiny_run / 'best.ckpt'))
     report = evaluate(module.model, tiny_systems('test'), module.units, [2, 2],
-                      HORIZONS)
+                      HORIZONS, linear_step=module.linear_step)
     metrics = read_metrics(out)
     assert metrics['num_systems'] == 32
     assert metrics['edge_accuracy'] == report['edge_accuracy']
-    for kind in ('rollout_mse', 'static_mse'):
+    for kind in ('auroc', 'entropy', 'brier_score'):
+        assert metrics[kind] == pytest.approx(report[kind], rel=1e-4)
+    for kind in ('rollout_mse', 'static_mse', 'linear_mse'):
         assert metrics[kind] == pytest.approx(
             {
                 str(h): error
@@ -62,10 +65,98 @@ def test_results_are_those_of_the_test_split(script, arguments, tiny_root,
         assert value in text
     combined = report['edge_accuracy']['combined']
     assert f'{100 * combined:.1f}' in text
-    for kind in ('rollout_mse', 'static_mse'):
+    for kind in ('rollout_mse', 'static_mse', 'linear_mse'):
         for error in report[kind].values():
             assert f'{1e5 * error:.3g}' in text
     assert str(report['relabelling']) in ' '.join(text.split())
+    assert '100.0% of 1 batches of 128 systems agree' in text
+    for value in report['auroc']:
+        assert f'{100 * value:.3g}' in text
+
+
+def test_guesses_are_those_of_the_training_split(script, tiny_run, tiny_root,
+                                                 tiny_systems):
+    module = load_checkpoint(str(tiny_run / 'best.ckpt'))
+    report = script.measure_floors(module, tiny_systems('test'), tiny_root)
+    train, test = (torch.cat([data.edge_label for data in tiny_systems(split)])
+                   for split in ('train', 'test'))
+    common = (train.double().mean(0) > 0.5).long()
+    layers = (test == common).double().mean(0).tolist()
+    assert report['majority_accuracy']['layers'] == pytest.approx(layers)
+    assert 0.2 < report['random_accuracy']['combined'] < 0.35
+
+
+def run_of(load_script, tiny_arguments, tmp_path_factory, *arguments):
+    out = tmp_path_factory.mktemp('runs') / 'tiny'
+    load_script('train').main([*tiny_arguments, '--out', str(out), *arguments])
+    return out
+
+
+@pytest.fixture(scope='module')
+def supervised_run(load_script, tiny_arguments, tmp_path_factory):
+    """The directory of a run of an encoder alone, of NRI."""
+    return run_of(load_script, tiny_arguments, tmp_path_factory, '--regime',
+                  'supervised', '--model', 'nri')
+
+
+@pytest.fixture(scope='module')
+def true_graph_run(load_script, tiny_arguments, tmp_path_factory):
+    """The directory of a run of a decoder alone, of NRI."""
+    return run_of(load_script, tiny_arguments, tmp_path_factory, '--regime',
+                  'true_graph', '--model', 'nri')
+
+
+def test_an_encoder_alone_predicts_nothing(script, supervised_run, tiny_root,
+                                           tmp_path, capsys):
+    script.main([
+        '--root', tiny_root, '--checkpoint',
+        str(supervised_run / 'best.ckpt'), '--out',
+        str(tmp_path)
+    ])
+    assert {path.name
+            for path in tmp_path.iterdir()
+            } == WITH_TRUTH - {'trajectories.png'}
+    metrics = read_metrics(tmp_path)
+    assert metrics['config']['regime'] == 'supervised'
+    assert not any(key.endswith('_mse') for key in metrics)
+    assert len(metrics['auroc']) == 2  # Of layers, not of joint types.
+    text = capsys.readouterr().out
+    assert 'nri (supervised), ours, strict' in text and '98.3' in text
+    assert 'steps' not in text
+
+
+def test_a_decoder_alone_is_given_the_graph(script, true_graph_run, tiny_root,
+                                            tiny_systems, tmp_path, capsys):
+    script.main([
+        '--root', tiny_root, '--checkpoint',
+        str(true_graph_run / 'best.ckpt'), '--out',
+        str(tmp_path)
+    ])
+    assert {path.name
+            for path in tmp_path.iterdir()
+            } == {'metrics.json', 'trajectories.png'}
+    metrics = read_metrics(tmp_path)
+    assert not any('accuracy' in key for key in metrics)
+    module = load_checkpoint(str(true_graph_run / 'best.ckpt'))
+    report = evaluate(module.model, tiny_systems('test'), module.units, [2, 2],
+                      HORIZONS, lambda data: (module.true_types(data), None))
+    assert metrics['rollout_mse']['10'] == pytest.approx(
+        report['rollout_mse'][10], rel=1e-4)
+    text = capsys.readouterr().out
+    assert 'nri (true graph), ours' in text and '3.2' in text
+    assert 'accuracy' not in text
+
+
+@pytest.mark.parametrize('run', ['supervised_run', 'true_graph_run'])
+def test_half_a_model_cannot_refine(script, run, request, tiny_root, tmp_path):
+    run = request.getfixturevalue(run)
+    with pytest.raises(SystemExit, match='--refine needs an encoder and'):
+        script.main([
+            '--root', tiny_root, '--checkpoint',
+            str(run / 'best.ckpt'), '--out',
+            str(tmp_path), '--refine'
+        ])
+    assert not list(tmp_path.iterdir())
 
 
 def test_some_systems_of_another_split(script, arguments, tiny_run,
@@ -185,7 +276,10 @@ def test_own_data_without_truth_have_errors_only(script, own_run, own_root,
     assert metrics['rollout_mse'].keys() == metrics['static_mse'].keys() == {
         '1'
     }
-    assert 'edge_accuracy' not in metrics
+    assert 'edge_accuracy' not in metrics and 'auroc' not in metrics
+    assert len(metrics['entropy']) == len(metrics['asymmetric_share']) == 2
     text = capsys.readouterr().out
-    assert 'static, ours' in text and 'accuracy' not in text
+    assert 'static, ours' in text and 'linear step' in text
+    assert 'predicted layer 1' in text and 'posterior entropy (nats)' in text
+    assert 'accuracy (%)' not in text
     assert 'paper' not in text

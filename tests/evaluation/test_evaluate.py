@@ -5,8 +5,11 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from pyg_fnri.evaluation import evaluate, static_rollout
-from pyg_fnri.nn import FNRI, NRI, SFNRI, MinMaxScaling
+from pyg_fnri.baselines import linear_rollout, static_rollout
+from pyg_fnri.evaluation import encoder_graph, evaluate
+from pyg_fnri.inference import refine
+from pyg_fnri.inference.sweep import Stage
+from pyg_fnri.nn import FNRI, NRI, SFNRI, LinearStep, MinMaxScaling
 from pyg_fnri.transforms import SplitTrajectory
 
 
@@ -47,6 +50,19 @@ def make_model(systems, shake):
     return make
 
 
+#: Figures of inferred graphs that need the truth.
+OF_TRUTH = {
+    'edge_accuracy', 'joint_edge_accuracy', 'relabelling',
+    'relabelling_consistency', 'auroc', 'average_precision', 'brier_score',
+    'calibration_error', 'reliability'
+}
+
+
+def one_hot(edge_type):
+    """The posterior of one who is sure, of layers of two types."""
+    return [torch.eye(2)[types] for types in edge_type.unbind(-1)]
+
+
 def mean(values):
     return torch.cat([value.flatten() for value in values]).double().mean()
 
@@ -62,24 +78,6 @@ def rollout(model, data, edge_attr, horizon):
                                edge_attr))
         frames.append(state)
     return torch.stack(frames, dim=1)
-
-
-@pytest.mark.parametrize('num_frames', [2, 3, 12, 21])
-@pytest.mark.parametrize('pred_steps', [1, 2, 10, 20, 50])
-def test_static_rollout_equals_a_loop(num_frames, pred_steps):
-    y = torch.randn(3, num_frames, 4)
-    out = static_rollout(y, pred_steps)
-    assert out.size() == (3, num_frames - 1, 4)
-    for t in range(num_frames - 1):
-        if t % pred_steps == 0:
-            state = y[:, t]
-        assert out[:, t].equal(state)
-
-
-@pytest.mark.parametrize('pred_steps', [0, -1])
-def test_static_rollout_needs_a_step(pred_steps):
-    with pytest.raises(ValueError, match=f'pred_steps={pred_steps}'):
-        static_rollout(torch.zeros(3, 12, 4), pred_steps)
 
 
 @pytest.mark.parametrize('model', [NRI, FNRI, SFNRI])
@@ -149,6 +147,8 @@ def test_batches_of_another_size_give_the_same(make_model, systems, batches,
     single = evaluate(model, systems, units, [2, 2], horizons=(1, 10))
     assert single['num_systems'] == whole['num_systems']
     assert single['edge_accuracy'] == whole['edge_accuracy']
+    for key in ('auroc', 'entropy', 'asymmetric_share', 'brier_score'):
+        assert single[key] == pytest.approx(whole[key], rel=1e-5)
     for kind in ('rollout_mse', 'static_mse'):
         assert single[kind] == pytest.approx(whole[kind], rel=1e-5)
 
@@ -159,18 +159,20 @@ def test_no_truth_no_accuracy(make_model, systems, batches, units):
     for batch in batches:
         del batch.edge_label
     report = evaluate(model, batches, units, [2, 2])
-    assert labelled.keys() - report.keys() == {
-        'edge_accuracy', 'joint_edge_accuracy', 'relabelling'
-    }
+    assert labelled.keys() - report.keys() == OF_TRUTH
     assert report['rollout_mse'] == labelled['rollout_mse']
+    assert len(report['entropy']) == len(report['asymmetry']) == 2
 
 
 def test_graphs_may_be_inferred_in_another_way(make_model, systems, batches,
                                                units):
     model = make_model(FNRI)
-    report = evaluate(model, batches, units, [2, 2], horizons=(4, ),
-                      infer=lambda batch: batch.edge_label)
+    report = evaluate(
+        model, batches, units, [2, 2], horizons=(4, ), infer=lambda batch:
+        (batch.edge_label, one_hot(batch.edge_label)))
     assert report['edge_accuracy'] == {'combined': 1., 'layers': [1., 1.]}
+    assert report['auroc'] == [1., 1.] and report['entropy'] == [0., 0.]
+    assert report['calibration_error']['combined'] == 0
     errors = []
     for data in systems:
         edge_attr = model.latent.encode_types(data.edge_label)
@@ -179,6 +181,77 @@ def test_graphs_may_be_inferred_in_another_way(make_model, systems, batches,
         errors.append(((out - data.y[:, 1:]) / units.scale).square())
     assert report['rollout_mse'][4] == pytest.approx(
         mean(errors).item(), rel=1e-4)
+
+
+def test_given_graphs_are_not_judged(make_model, systems, batches, units):
+    model = make_model(NRI)
+
+    def true_graph(batch):
+        return batch.edge_label @ torch.tensor([[2], [1]]), None
+
+    report = evaluate(model, batches, units, [2, 2], horizons=(4, ),
+                      infer=true_graph)
+    assert report.keys() == {'num_systems', 'rollout_mse', 'static_mse'}
+    errors = []
+    for data in systems:
+        edge_attr = model.latent.encode_types(true_graph(data)[0])
+        with torch.no_grad():
+            out = rollout(model, data, edge_attr, horizon=4)
+        errors.append(((out - data.y[:, 1:]) / units.scale).square())
+    assert report['rollout_mse'][4] == pytest.approx(
+        mean(errors).item(), rel=1e-4)
+
+
+def test_an_encoder_alone_needs_no_continuation(make_model, batches, units):
+    model = make_model(FNRI)
+    whole = evaluate(model, batches, units, [2, 2])
+    for batch in batches:
+        del batch.y
+    report = evaluate(model, batches, units, [2, 2], horizons=())
+    assert whole.keys() - report.keys() == {'rollout_mse', 'static_mse'}
+    assert report == {key: whole[key] for key in report}
+
+
+def test_the_linear_step_is_a_floor_of_rollouts(make_model, systems, batches,
+                                                units):
+    step = LinearStep(4)
+    step.weight.normal_(std=0.1)
+    report = evaluate(make_model(FNRI), batches, units, [2, 2],
+                      horizons=(1, 10), linear_step=step)
+    for horizon in (1, 10):
+        errors = []
+        for data in systems:
+            y = units(data.y)
+            errors.append(
+                (linear_rollout(step, y, horizon) - y[:, 1:]).square())
+        assert report['linear_mse'][horizon] == pytest.approx(
+            mean(errors).item(), rel=1e-4)
+
+
+@pytest.mark.parametrize('model', [NRI, FNRI, SFNRI])
+def test_encoder_graph_is_prediction_and_posterior(make_model, batches, model):
+    model = make_model(model)
+    edge_type, posterior = encoder_graph(model, batches[0])
+    assert edge_type.equal(model.predict(batches[0]))
+    for ours, theirs in zip(posterior, model.posterior(batches[0])):
+        assert ours.equal(theirs)
+
+
+def test_each_batch_is_encoded_once(make_model, batches, units):
+    model, calls = make_model(FNRI), []
+    model.encoder.register_forward_hook(lambda *args: calls.append(args))
+    evaluate(model, batches, units, [2, 2])
+    assert len(calls) == len(batches)
+
+
+def test_refined_graphs_are_judged_by_their_own_posterior(
+        make_model, batches, units):
+    model = make_model(FNRI)
+    plain = evaluate(model, batches, units, [2, 2], horizons=())
+    report = evaluate(model, batches, units, [2, 2], horizons=(),
+                      infer=lambda data: refine(model, data, [Stage(0.1, 0.5)]))
+    assert report.keys() == plain.keys()
+    assert report['entropy'] != plain['entropy']
 
 
 def test_horizons_beyond_the_trajectory_are_left_out(make_model, batches,
@@ -203,6 +276,8 @@ def test_what_cannot_be_evaluated_is_refused(make_model, systems, units):
     model = make_model(FNRI)
     with pytest.raises(ValueError, match='no systems to evaluate on'):
         evaluate(model, [], units, [2, 2])
+    with pytest.raises(ValueError, match='no systems to evaluate on'):
+        evaluate(model, [], units, [2, 2], horizons=())
     with pytest.raises(ValueError, match='continuations y of 12 frames'):
         evaluate(model, systems, units, [2, 2], horizons=(12, 20))
     del systems[0].y
