@@ -83,8 +83,8 @@ def open_dataset(
 
     Args:
         description (mapping): What :func:`describe_files` gives; or the
-            arguments `name`, `num_particles`, `num_systems` and `seed` of
-            :class:`~pyg_fnri.datasets.ParticleSystems`.
+            arguments `name`, `num_particles`, `num_systems`, `seed` and
+            `split_by` of :class:`~pyg_fnri.datasets.ParticleSystems`.
         root (str): Where data sets are kept.
         split (str): `'train'`, `'val'` or `'test'`; of files also `'all'`.
         transform (callable, optional): Applied to a system on each access.
@@ -116,7 +116,7 @@ def frame_interval(
     """The time from one frame to the next, in seconds or the unit of a
     table's times; None of arrays, which do not tell."""
     if isinstance(dataset, ParticleSystems):
-        return 0.1  # Every 100th step of a millisecond.
+        return dataset.frame_interval
     if is_array(description['files']['table']):
         return None
     return dataset.time_step

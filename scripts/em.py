@@ -68,8 +68,8 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     parser.add_argument(
         '--half-width', type=float,
         help='metres from the origin to a wall; 0 where there '
-        'is none, or none known [5 for simulated data, 0 for '
-        'your own]')
+        'is none, or none known [as the simulation has it, 0 for '
+        'your own data]')
     parser.add_argument('--seed', type=int, default=0,
                         help='seed of all randomness [%(default)s]')
     parser.add_argument(
@@ -85,6 +85,7 @@ def main(argv: Optional[list[str]] = None) -> None:
     start = time.monotonic()
     try:
         guess = load_checkpoint(args.checkpoint)
+        guess.require('encoder')
         check_args(guess, args)
         if args.threads is not None:
             torch.set_num_threads(args.threads)
@@ -130,7 +131,7 @@ def known_of_motion(module: RelationalInference, dataset: Systems,
         raise ValueError("Arrays do not tell the time between two frames, "
                          "which forces depend on; say it with --interval.")
     if half_width is None and isinstance(dataset, ParticleSystems):
-        half_width = 5.0
+        half_width = getattr(dataset.system, 'box_half_width', None)
     return {'interval': interval, 'half_width': half_width or None}
 
 

@@ -94,10 +94,8 @@ def main(argv: Optional[list[str]] = None) -> None:
     out = args.out or os.path.dirname(args.checkpoint) or '.'
     try:
         module = load_checkpoint(args.checkpoint)
-        if args.refine and module.config.regime != 'learned':
-            raise ValueError(f"--refine needs an encoder and a decoder, but "
-                             f"this checkpoint is of the regime "
-                             f"'{module.config.regime}'; leave it out.")
+        if args.refine:
+            module.require('encoder', 'decoder')
         check_writable(out)
         dataset = open_systems(module, args)
         report = measure(module, dataset)
@@ -332,7 +330,8 @@ def draw_laws(layer: ForceLawDecoder, dataset: Systems,
     table = {'distance_m': distance}
     if channels is not None:
         learned, names = learned[channels], list(dataset.names)
-    if channels is not None and isinstance(dataset, ParticleSystems):
+    # Systems that are not made of one force a layer have none to show.
+    if channels is not None and getattr(dataset, 'forces', ()):
         true = torch.stack([
             torch.tensor([force.magnitude(r) for r in distance.tolist()])
             for force in dataset.forces

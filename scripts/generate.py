@@ -1,9 +1,17 @@
 """Make a data set of simulated particle systems, and print its card.
 
-The paper's two systems in the paper's sizes, a minute or two each:
+The paper's two systems in the paper's sizes, and NRI's own, some minutes each:
 
     python scripts/generate.py --name springs_charges
     python scripts/generate.py --name springs_charges_fsprings
+    python scripts/generate.py --name nri_springs
+    python scripts/generate.py --name nri_charged
+    python scripts/generate.py --name kuramoto
+
+The same, but no graph that is tested on, however its particles are numbered,
+is in the training data:
+
+    python scripts/generate.py --name springs_charges --split-by graph
 
 A small one to try things out, and one with more particles:
 
@@ -23,9 +31,10 @@ from typing import Optional
 from rich.console import Console
 from rich.table import Table
 
+from pyg_fnri.baselines import static_rollout
 from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.datasets.particle_systems import FORCES, SPLITS
-from pyg_fnri.evaluation import static_rollout
+from pyg_fnri.datasets.named_systems import SYSTEMS
+from pyg_fnri.datasets.particle_systems import SPLITS
 from pyg_fnri.metrics import RolloutMSE
 from pyg_fnri.nn import MinMaxScaling
 from pyg_fnri.published import HORIZONS, ROLLOUT_MSE, published
@@ -40,9 +49,10 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     parser.add_argument('--root', default='datasets', metavar='DIR',
                         help='where data sets are kept [%(default)s]')
     parser.add_argument(
-        '--name', default='springs_charges', choices=list(FORCES),
-        help="springs_charges (the paper's I+C) or "
-        'springs_charges_fsprings (I+C+F) [%(default)s]')
+        '--name', default='springs_charges', choices=list(SYSTEMS),
+        help="springs_charges (the paper's I+C), springs_charges_fsprings "
+        "(I+C+F), or one of NRI's: nri_springs, nri_charged, kuramoto "
+        '[%(default)s]')
     parser.add_argument('--num-particles', type=int, default=5, metavar='N',
                         help='particles in a system [%(default)s]')
     parser.add_argument('--num-systems', type=int, nargs=3,
@@ -51,6 +61,10 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='systems in each split [50000 10000 10000]')
     parser.add_argument('--seed', type=int, default=0,
                         help='seed of the simulation [%(default)s]')
+    parser.add_argument(
+        '--split-by', default='system', choices=['system', 'graph'],
+        help='graph: splits share no graph, up to relabelling '
+        'of particles [%(default)s]')
     return parser.parse_args(argv)
 
 
@@ -67,9 +81,15 @@ def main(argv: Optional[list[str]] = None) -> None:
 
 
 def interacting_share(dataset: ParticleSystems) -> dict[str, float]:
-    """The share of the pairs that interact, by the name of the force."""
-    share = dataset.edge_label.double().mean(dim=0)
-    return dict(zip(dataset.names, share.tolist()))
+    """The share of the pairs that interact, by the name of the layer; of each
+    type by itself where a layer has more than one."""
+    share = {}
+    for name, num_types, label in zip(dataset.names, dataset.num_edge_types,
+                                      dataset.edge_label.t()):
+        for type in range(1, num_types):
+            key = name if num_types == 2 else f'{name}, type {type}'
+            share[key] = (label == type).double().mean().item()
+    return share
 
 
 def static_error(train: ParticleSystems, test: ParticleSystems,
@@ -77,7 +97,8 @@ def static_error(train: ParticleSystems, test: ParticleSystems,
     """The error of predicting that nothing moves (Static in table 2).
 
     Measured on the last frames of each trajectory, in the paper's units:
-    positions and velocities min-max scaled by the training split.
+    positions and velocities (or what is in their places) min-max scaled by the
+    training split.
 
     Returns:
         The mean squared error at each horizon.
@@ -99,14 +120,18 @@ def print_card(splits: Sequence[ParticleSystems]) -> None:
     """What datasets/README.md says of the data sets it describes."""
     train, _, test = splits
     console = Console(soft_wrap=True)
-    console.print(f'{train.name}: {", ".join(map(str, train.forces))}; '
-                  f'{train.num_particles} particles, seed {train.seed}')
+    console.print(
+        f'{train.name}: {train.system}; {train.num_particles} particles, '
+        f'{train.x.shape[1]} frames, {train.frame_interval:g} s apart, seed '
+        f'{train.seed}, split by {train.split_by}')
     for dataset in splits:
         console.print(f'  {dataset.processed_paths[0]}')
 
     table = Table(title='Share of the pairs that interact',
                   title_justify='left')
-    for column in ['split', 'systems', *train.names, 'SHA-256 of x']:
+    for column in [
+            'split', 'systems', *interacting_share(train), 'SHA-256 of x'
+    ]:
         table.add_column(column,
                          justify='left' if column == 'split' else 'right')
     for dataset in splits:
@@ -122,7 +147,7 @@ def print_card(splits: Sequence[ParticleSystems]) -> None:
     for column in ['', *(f'{h} step{"s"[:h - 1]}' for h in HORIZONS)]:
         table.add_column(column, justify='left' if not column else 'right')
     paper = published(ROLLOUT_MSE, train.name, 'static')
-    if paper and train.num_particles == 5:
+    if paper and train.num_particles == 5 and train.split_by == 'system':
         table.add_row('paper', *(f'{value:.1f}' for value in paper))
     table.add_row(
         'here, test split',

@@ -38,7 +38,6 @@ from pyg_fnri.convert import to_networkx, to_pandas
 from pyg_fnri.datasets import TrajectoryTable
 from pyg_fnri.inference import refine
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.nn import RelationalAutoEncoder
 from pyg_fnri.opening import describe_files, frame_interval, open_dataset
 from pyg_fnri.plot import plot_adjacency, plot_multiplex, plot_trajectories
 from pyg_fnri.training import RelationalInference, load_checkpoint
@@ -94,9 +93,10 @@ def main(argv: Optional[list[str]] = None) -> None:
     try:
         check_out(args)
         module = load_checkpoint(args.checkpoint)
+        module.require('encoder', *['decoder'] * args.refine)
         dataset = open_systems(module, args)
         table, graphs, first = infer_all(module, dataset, args.refine)
-        save(args.out, table, graphs, draw(module.model, dataset, first))
+        save(args.out, table, graphs, draw(module, dataset, first))
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(str(error))
     print_summary(table, len(dataset), time.monotonic() - start)
@@ -207,7 +207,7 @@ def take_apart(batch: Batch, graph: Graph) -> list[tuple[Data, Graph]]:
     return out
 
 
-def draw(model: RelationalAutoEncoder, dataset: TrajectoryTable,
+def draw(module: RelationalInference, dataset: TrajectoryTable,
          first: list[tuple[Data, Graph]]) -> dict[str, Figure]:
     """The pictures, by the names of their files."""
     data, graph = first[0]
@@ -227,13 +227,14 @@ def draw(model: RelationalAutoEncoder, dataset: TrajectoryTable,
             label='probability of a type other than 0')
     # As many frames as were looked at are as many as make a clear picture.
     num_steps = min(data.y.size(1) - 1, data.x.size(1))
-    if num_steps == 0 or data.x.size(2) < 4:
-        return out  # Nothing to compare with, or no plane to draw it in.
+    if (num_steps == 0 or data.x.size(2) < 4
+            or 'decoder' not in module.trained):
+        return out  # Nothing to compare or to predict, or no plane to draw in.
     paths = [
-        torch.cat(
-            [d.y[:, :1],
-             model.predict_trajectory(d, num_steps, g.edge_type)], dim=1)
-        for d, g in first
+        torch.cat([
+            d.y[:, :1],
+            module.model.predict_trajectory(d, num_steps, g.edge_type)
+        ], dim=1) for d, g in first
     ]
     if all(bool(path.isfinite().all()) for path in paths):
         out['trajectories.png'] = plot_trajectories(

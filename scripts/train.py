@@ -87,14 +87,19 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     simulated = parser.add_argument_group('simulated data')
     simulated.add_argument(
         '--name', default='springs_charges',
-        help='springs_charges (the paper\'s I+C) or '
-        'springs_charges_fsprings (I+C+F) [%(default)s]')
+        help="springs_charges (the paper's I+C), springs_charges_fsprings "
+        "(I+C+F), nri_springs, nri_charged or kuramoto [%(default)s]")
     simulated.add_argument('--num-particles', type=int, default=5,
                            help='particles in a system [%(default)s]')
     simulated.add_argument('--num-systems', type=int, nargs=3,
                            default=[50_000, 10_000,
                                     10_000], metavar=('TRAIN', 'VAL', 'TEST'),
                            help='systems in each split [50000 10000 10000]')
+
+    simulated.add_argument(
+        '--split-by', default='system', choices=('system', 'graph'),
+        help='graph: no two splits share an interaction graph, whatever the '
+        'order of the particles [%(default)s]')
 
     own = parser.add_argument_group(
         'your own data', 'instead of simulated ones; split 8 : 1 : 1 by '
@@ -207,7 +212,7 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
             parser.error(f'--{min(misplaced)} is for data of your own; name '
                          f'them with --data')
     else:
-        misplaced = given & {'name', 'num_particles', 'num_systems'}
+        misplaced = given & {'name', 'num_particles', 'num_systems', 'split_by'}
         if misplaced:
             option = min(misplaced).replace('_', '-')
             parser.error(f'--{option} is for simulated data; leave it out, or '
@@ -279,6 +284,7 @@ def describe_data(args: argparse.Namespace) -> dict[str, Any]:
         'num_particles': args.num_particles,
         'num_systems': args.num_systems,
         'seed': args.data_seed,
+        'split_by': args.split_by,
     }
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.opening import describe_files, frame_interval, open_dataset
+from pyg_fnri.simulation import Kuramoto
 from pyg_fnri.transforms import SplitTrajectory
 
 SIZES = [3, 4, 3, 5, 4, 3, 3, 4, 5, 3]
@@ -52,6 +53,26 @@ def test_simulated_systems_are_the_same_again(tiny_root, tiny_systems):
     assert isinstance(again, ParticleSystems)
     assert again[3].y.equal(tiny_systems('val')[3].y)
     assert frame_interval({}, again) == 0.1
+
+
+def test_all_arguments_of_simulated_systems_are_kept(reopen):
+    dataset = reopen(
+        {
+            'name': 'kuramoto',
+            'num_particles': 4,
+            'num_systems': [5, 3, 2],
+            'seed': 3,
+            'split_by': 'graph'
+        }, 'test')
+    assert dataset.system == Kuramoto() and dataset.split_by == 'graph'
+    assert dataset[1].x.shape == (4, 99, 4) and len(dataset) == 2
+    assert frame_interval({}, dataset) == 0.1
+
+
+def test_the_time_between_frames_is_the_systems(tmp_path):
+    system = Kuramoto(sample_every=5, num_frames=3)
+    dataset = ParticleSystems(tmp_path, system=system, num_systems=(2, 1, 1))
+    assert frame_interval({}, dataset) == 0.05
 
 
 def test_splits_of_files_share_no_system(reopen, table):

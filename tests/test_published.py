@@ -1,6 +1,6 @@
 import pytest
 
-from pyg_fnri.datasets.particle_systems import FORCES
+from pyg_fnri.datasets.named_systems import FORCES
 from pyg_fnri.nn import FNRI, NRI, SFNRI
 from pyg_fnri.published import (
     ACCURACY,

@@ -13,7 +13,7 @@ from pyg_fnri.simulation import Trajectories
 
 from .cached_systems import CachedSystems, Joined
 from .edge_values import find_values, to_types
-from .particle_systems import join_systems
+from .joined import join
 from .sources import content_digest, folder_name, read_arrays
 from .splits import SPLITS
 
@@ -146,18 +146,16 @@ class NRIFolder(CachedSystems):
             'edge_values': [of_layer.tolist() for of_layer in values],
             'num_edge_types': [max(2, len(of_layer)) for of_layer in values],
         }
+        x = np.concatenate([position, velocity], axis=-1)
         if (types is None or self.pre_filter is not None
                 or self.pre_transform is not None):
-            x = np.concatenate([position, velocity], axis=-1)
             systems: list[Data] = [
                 from_trajectory(x[s], None if types is None else types[s])
                 for s in range(len(x))
             ]
             return self.prepare(systems)[0], facts
         # The same, for all at once.
-        time = np.arange(position.shape[2])
-        return join_systems(Trajectories(position, velocity, types,
-                                         time)), facts
+        return join(x, types), facts
 
     def _find_suffix(self) -> str:
         pattern = re.compile(r'loc_(?:train|valid|test)(.*)\.npy')

@@ -1,9 +1,8 @@
-"""The paper's simulated particle systems, and others of their kind."""
-import inspect
+"""Simulated particle systems: the paper's, NRI's, and others."""
+import functools
 import operator
 import os
 import os.path as osp
-import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
@@ -13,23 +12,18 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-from pyg_fnri.data import from_trajectory, fully_connected
-from pyg_fnri.simulation import (
-    Charge,
-    FiniteSpring,
-    Force,
-    Spring,
-    Trajectories,
-    simulate,
-)
+from pyg_fnri.data import from_trajectory
+from pyg_fnri.simulation import Force, System, Trajectories
+from pyg_fnri.simulation.checks import edge_types as check_edge_types
+from pyg_fnri.simulation.checks import features as check_features
 
 from .fingerprint import describe, digest
+from .graph_split import GraphSplit
+from .joined import join
+from .named_systems import find_system
 from .storage import save_once
+from .system_recipe import describe_system
 
-FORCES: dict[str, tuple[Force, ...]] = {
-    'springs_charges': (Spring(), Charge()),
-    'springs_charges_fsprings': (Spring(), Charge(), FiniteSpring()),
-}
 SPLITS = ('train', 'val', 'test')
 
 #: A part of every data set's digest. Raise it whenever the simulation or the
@@ -38,26 +32,40 @@ VERSION = 1
 
 
 class ParticleSystems(InMemoryDataset):
-    r"""Simulated systems of particles that interact by pairwise forces, with
-    the true interaction graph of every force (section "Simulations" of the
-    paper: *I+C* is `'springs_charges'`, *I+C+F* is
-    `'springs_charges_fsprings'`).
+    r"""Simulated systems of interacting particles, with the true interaction
+    graph of each.
+
+    ============================ =============================== ============
+    name                         systems                         layers
+    ============================ =============================== ============
+    `'springs_charges'`          the paper's I+C                 2, 2 types
+    `'springs_charges_fsprings'` the paper's I+C+F               2, 2, 2 types
+    `'nri_springs'`              NRI's springs                   2 types
+    `'nri_charged'`              NRI's charges, of either sign   3 types
+    `'kuramoto'`                 NRI's phase-coupled oscillators 2 types
+    ============================ =============================== ============
+
+    Any mix of forces (see :class:`~pyg_fnri.simulation.Force`) and systems of
+    your own (see :class:`~pyg_fnri.simulation.System`) can be simulated too.
 
     Each split is simulated when it is first asked for (the paper's sizes take
-    well under a minute) and kept in `root/name`, in a folder named after a
-    digest of all that the data depend on: a changed argument, or a force whose
-    code has changed, never finds old data. The random numbers of a split
-    depend on `seed` and the split alone, so that another number of training
-    systems leaves the test split as it is, and a smaller split holds the first
-    systems of a larger one.
+    well under a minute on two cores, charges and oscillators a minute or two)
+    and kept in `root/name`, in a folder named after a digest of all that the
+    data depend on: a changed argument, or a force whose code has changed,
+    never finds old data. The random numbers of a split depend on `seed` and
+    the split alone, so that another number of training systems leaves the test
+    split as it is, and a smaller split holds the first systems of a larger
+    one.
 
     A system is a plain :class:`~torch_geometric.data.Data` with
 
-    - `x`: positions in metre and velocities in metre per second at 0.1 s,
+    - `x`: positions in metre and velocities in metre per second (of
+      oscillators, see :class:`~pyg_fnri.simulation.Kuramoto`) at 0.1 s,
       0.2 s, ..., 9.9 s, `[num_particles, 99, 4]`,
     - `edge_index`: all ordered pairs, sorted by receiver, `[2, E]`,
-    - `edge_label`: whether sender and receiver interact by force `l`, 0 or 1,
-      in column `l`, `[E, L]`.
+    - `edge_label`: the type of the interaction of sender and receiver in each
+      layer, 0 if there is none, `[E, L]`. A force is a layer of the types 0
+      and 1.
 
     .. code-block:: python
 
@@ -66,9 +74,9 @@ class ParticleSystems(InMemoryDataset):
 
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
-        name (str, optional): `'springs_charges'` or
-            `'springs_charges_fsprings'`. With `forces`, a name of your own.
-            (default: `'springs_charges'`, or `'custom'` with `forces`)
+        name (str, optional): One of the table above. With `forces` or a
+            `system`, a name of your own. (default: `'springs_charges'`, or
+            `'custom'` with one of those)
         split (str): `'train'`, `'val'` or `'test'`. (default: `'train'`)
         num_particles (int): Particles in each system. (default: 5)
         num_systems (tuple of int): Systems in the training, validation and
@@ -76,6 +84,13 @@ class ParticleSystems(InMemoryDataset):
         seed (int): Seed of all randomness. (default: 0)
         forces (sequence of Force, optional): Your own forces instead of those
             that `name` stands for; one layer of the interaction graph each.
+        system (System, optional): Your own system instead, with constants or
+            a motion of its own.
+        split_by (str): `'system'`, or `'graph'` for splits that share no
+            interaction graph, all layers together, up to relabelling of
+            particles: a model never sees a test graph in training (see
+            :class:`~.graph_split.GraphSplit`). With few particles, random
+            splits share nearly all of them. (default: `'system'`)
         transform (callable, optional): Applied to a system on each access.
         pre_transform (callable, optional): Applied once, before saving.
         pre_filter (callable, optional): Which systems to keep.
@@ -83,7 +98,8 @@ class ParticleSystems(InMemoryDataset):
 
     Raises:
         TypeError: If an argument is of the wrong type.
-        ValueError: If an argument is out of range or unknown.
+        ValueError: If an argument is out of range or unknown, or there are too
+            few different graphs to split by them.
         OSError: If `root` cannot be written to, or has no room.
         RuntimeError: If the stored file cannot be loaded.
     """
@@ -96,6 +112,8 @@ class ParticleSystems(InMemoryDataset):
         num_systems: Sequence[int] = (50_000, 10_000, 10_000),
         seed: int = 0,
         forces: Optional[Sequence[Force]] = None,
+        system: Optional[System] = None,
+        split_by: str = 'system',
         transform: Optional[Callable] = None,
         pre_transform: Optional[Callable] = None,
         pre_filter: Optional[Callable] = None,
@@ -104,8 +122,11 @@ class ParticleSystems(InMemoryDataset):
         if split not in SPLITS:
             raise ValueError(f"split is {split!r}, but must be 'train', 'val' "
                              f"or 'test'.")
-        self.name, self.forces = _check_forces(name, forces)
-        self.split = split
+        if split_by not in ('system', 'graph'):
+            raise ValueError(f"split_by is {split_by!r}, but must be 'system' "
+                             f"or 'graph'.")
+        self.name, self.system = find_system(name, forces, system)
+        self.split, self.split_by = split, split_by
         self.num_particles = _integer('num_particles', num_particles, 2)
         if isinstance(num_systems, (int, str)) or len(num_systems) != 3:
             raise ValueError(f'num_systems is {num_systems!r}, but must be '
@@ -127,28 +148,31 @@ class ParticleSystems(InMemoryDataset):
                 f'again.') from error
 
     @property
+    def forces(self) -> tuple[Force, ...]:
+        """The force of each layer, where a layer stands for one."""
+        return tuple(getattr(self.system, 'forces', ()))
+
+    @property
     def names(self) -> list[str]:
-        """The name of each layer of the interaction graph, after its force:
+        """The name of each layer of the interaction graph:
         `['spring', 'charge']`."""
-        names = [
-            re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_',
-                   type(force).__name__).lower() for force in self.forces
-        ]
-        return [
-            name if names.count(name) == 1 else
-            f'{name}_{names[:layer].count(name) + 1}'
-            for layer, name in enumerate(names)
-        ]
+        return list(self.system.layers)
 
     @property
     def num_layer_graphs(self) -> int:
-        """The number `L` of forces."""
-        return len(self.forces)
+        """The number `L` of layers."""
+        return len(self.system.layers)
 
     @property
     def num_edge_types(self) -> list[int]:
-        """The number of edge types in each layer: without and with force."""
-        return [2] * len(self.forces)
+        """The number of edge types in each layer, type 0 (no interaction)
+        among them."""
+        return self.system.num_edge_types
+
+    @property
+    def frame_interval(self) -> float:
+        """The time from one frame to the next in second."""
+        return self.system.frame_interval
 
     @property
     def processed_dir(self) -> str:
@@ -163,18 +187,19 @@ class ParticleSystems(InMemoryDataset):
         """Simulates the split, unless another process has just done so."""
         path, = self.processed_paths
         num_edges = self.num_particles * (self.num_particles - 1)
-        # float32 frames; int64 sender, receiver and labels.
+        # 99 float32 frames, of most systems; int64 sender, receiver and labels.
         system_bytes = (4 * self.num_particles * 99 * 4 + 8 * num_edges *
-                        (2 + len(self.forces)))
+                        (2 + self.num_layer_graphs))
         save_once(osp.join(self.processed_dir, 'recipe.txt'), self._save_recipe)
         save_once(path, self._save_systems,
                   num_bytes=self._split_size * system_bytes,
                   overwrite=self.force_reload)
 
     def __repr__(self) -> str:
+        by_graph = ", split_by='graph'" if self.split_by == 'graph' else ''
         return (f'{self.__class__.__name__}({len(self)}, name={self.name!r}, '
                 f'split={self.split!r}, num_particles={self.num_particles}, '
-                f'seed={self.seed})')
+                f'seed={self.seed}{by_graph})')
 
     def _process(self) -> None:
         # PyG would store the representations of `pre_transform` and
@@ -188,21 +213,14 @@ class ParticleSystems(InMemoryDataset):
 
     def _recipe(self) -> str:
         """All that the data of this split depend on, a line each."""
-        constants = {
-            key: parameter.default
-            for key, parameter in inspect.signature(
-                simulate).parameters.items()
-            if parameter.default is not inspect.Parameter.empty and key not in (
-                'seed', 'num_particles', 'num_threads', 'progress')
-        }
         lines = [
             f'version: {VERSION}',
             f'split: {self.split}',
             f'num_systems: {self._split_size}',
             f'num_particles: {self.num_particles}',
             f'seed: {self.seed}',
-            f'simulate: {constants}',
-            *(f'force: {_describe_force(force)}' for force in self.forces),
+            *describe_system(self.system),
+            *(['split_by: graph'] if self.split_by == 'graph' else []),
             f'pre_transform: {describe(self.pre_transform)}',
             f'pre_filter: {describe(self.pre_filter)}',
         ]
@@ -214,30 +232,46 @@ class ParticleSystems(InMemoryDataset):
 
     def _save_systems(self, path: str) -> None:
         # A stream of random numbers for each split.
-        stream = np.random.SeedSequence(self.seed,
-                                        spawn_key=(SPLITS.index(self.split), ))
-        trajectories = simulate(
-            self.forces,
-            self._split_size,
-            self.num_particles,
-            seed=int(stream.generate_state(1, np.uint64)[0]),
-            progress=sys.stderr.isatty(),
-        )
+        seed = self._stream(SPLITS.index(self.split))
+        progress = sys.stderr.isatty()
+        edge_types = self._draw_edge_types(seed, progress)
+        x = check_features(
+            f'the result of {type(self.system).__name__}.simulate',
+            self.system.simulate(edge_types, seed, progress=progress),
+            *edge_types.shape[::2])
         if self.pre_transform is None and self.pre_filter is None:
-            data, slices = join_systems(trajectories)
+            data, slices = join(x, edge_types)
         else:
-            data, slices = self.collate(self._prepare(trajectories))
+            data, slices = self.collate(self._prepare(x, edge_types))
         try:
             with open(path, 'wb') as file:
                 torch.save((data.to_dict(), slices, type(data)), file)
         except RuntimeError as error:  # How torch reports a failed write.
             raise OSError(str(error)) from error
 
-    def _prepare(self, trajectories: Trajectories) -> list[Data]:
+    def _draw_edge_types(self, seed: int, progress: bool) -> np.ndarray:
+        def draw(num_systems: int, seed: int = seed) -> np.ndarray:
+            return check_edge_types(
+                f'the result of {type(self.system).__name__}.draw_edge_types',
+                self.system.draw_edge_types(seed, num_systems,
+                                            self.num_particles),
+                self.num_edge_types, num_systems, self.num_particles)
+
+        if self.split_by == 'system':
+            return draw(self._split_size)
+        # The same for all splits, of graphs that are in none.
+        shown = functools.partial(draw, seed=self._stream(len(SPLITS)))
+        return GraphSplit(shown, self.seed).draw(draw, self.split,
+                                                 self._split_size, progress)
+
+    def _stream(self, number: int) -> int:
+        stream = np.random.SeedSequence(self.seed, spawn_key=(number, ))
+        return int(stream.generate_state(1, np.uint64)[0])
+
+    def _prepare(self, x: np.ndarray, edge_types: np.ndarray) -> list[Data]:
         systems = []
-        for position, velocity, interactions in zip(*trajectories[:3]):
-            x = np.concatenate([position, velocity], axis=-1)
-            data = from_trajectory(x, interactions)
+        for trajectory, graphs in zip(x, edge_types):
+            data = from_trajectory(trajectory, graphs)
             if self.pre_filter is not None and not self.pre_filter(data):
                 continue
             if self.pre_transform is not None:
@@ -249,70 +283,6 @@ class ParticleSystems(InMemoryDataset):
         return systems
 
 
-def join_systems(
-    trajectories: Trajectories, ) -> tuple[Data, Optional[dict[str, Tensor]]]:
-    """Joins simulated systems as `InMemoryDataset.collate` would, at once.
-
-    Args:
-        trajectories (Trajectories): `num_systems` systems of one size.
-
-    Returns:
-        The joined systems, and where each begins in each tensor.
-    """
-    num_systems, num_particles, num_steps, _ = trajectories.position.shape
-    x = np.concatenate([trajectories.position, trajectories.velocity], axis=-1)
-    edge_index = fully_connected(num_particles)
-    sender, receiver = edge_index.numpy()
-    edge_label = trajectories.interactions[:, :, receiver, sender]
-    edge_label = edge_label.transpose(0, 2, 1).astype(np.int64)  # [S, E, L]
-    num_edges, num_layers = edge_label.shape[1:]
-    data = Data(
-        x=torch.from_numpy(x).view(-1, num_steps, x.shape[-1]),
-        edge_index=edge_index.repeat(1, num_systems),
-        edge_label=torch.from_numpy(edge_label).reshape(-1, num_layers),
-    )
-    if num_systems == 1:
-        return data, None
-    start = torch.arange(num_systems + 1)
-    return data, {
-        'x': start * num_particles,
-        'edge_index': start * num_edges,
-        'edge_label': start * num_edges,
-    }
-
-
-def _check_forces(
-    name: Optional[str],
-    forces: Optional[Sequence[Force]],
-) -> tuple[str, tuple[Force, ...]]:
-    if forces is None:
-        name = 'springs_charges' if name is None else name
-        if name not in FORCES:
-            raise ValueError(f'name is {name!r}, but must be one of '
-                             f'{list(FORCES)}; pass forces for other systems.')
-        return name, FORCES[name]
-    if not isinstance(forces, Sequence):
-        raise TypeError(f'forces must be a sequence of Force objects such as '
-                        f'[Spring()], not {forces!r}.')
-    forces = tuple(forces)
-    if not forces:
-        raise ValueError('forces is empty; pass at least one, or leave it '
-                         'out.')
-    for force in forces:
-        if not isinstance(force, Force):
-            raise TypeError(f'forces must hold Force objects such as '
-                            f'Spring(), not {force!r}.')
-    name = 'custom' if name is None else name
-    if not isinstance(name, str) or not re.fullmatch(r'\w[\w.+-]*', name):
-        raise ValueError(f'name is {name!r}, but it is to name a folder; use '
-                         f'letters, digits, "_", "-", "+" and "." only.')
-    if name in FORCES and forces != FORCES[name]:
-        raise ValueError(f'name {name!r} stands for the forces '
-                         f'{list(FORCES[name])}; give your own forces another '
-                         f'name.')
-    return name, forces
-
-
 def _integer(name: str, value: Any, least: int) -> int:
     try:
         value = operator.index(value)
@@ -322,15 +292,3 @@ def _integer(name: str, value: Any, least: int) -> int:
     if value < least:
         raise ValueError(f'{name} must be at least {least}, not {value}.')
     return value
-
-
-def _describe_force(force: Force) -> str:
-    """What makes a force: constants, code, and the values that it takes."""
-    try:  # Values as well, since code may use what is defined elsewhere.
-        values = [
-            f'{float(force.magnitude(distance)):.9g}'
-            for distance in np.geomspace(0.05, 14, 16).tolist()
-        ]
-    except Exception:  # `simulate` tells better what is wrong with a force.
-        values = []
-    return ' '.join([describe(force), *values])

@@ -1,5 +1,4 @@
 """What a trained model is worth, beside the paper's figures and its floors."""
-from pyg_fnri.baselines import static_rollout
 from pyg_fnri.evaluation.evaluate import Graph, encoder_graph, evaluate
 from pyg_fnri.evaluation.guesses import guessing_accuracy
 from pyg_fnri.evaluation.tables import (
@@ -16,5 +15,4 @@ __all__ = [
     'error_table',
     'evaluate',
     'guessing_accuracy',
-    'static_rollout',
 ]

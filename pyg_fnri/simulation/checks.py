@@ -2,7 +2,7 @@
 
 import math
 import operator
-from typing import Any, Sequence, Tuple
+from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -89,6 +89,65 @@ def interaction_graphs(name: str, value: Any, shape: Tuple[int,
         raise ValueError(f'{name} is not symmetric, but a pairwise force acts '
                          f'on both particles: make (i, j) and (j, i) equal')
     return interacts
+
+
+def edge_types(name: str, value: Any, num_edge_types: Sequence[int],
+               num_systems: Optional[int] = None,
+               num_particles: Optional[int] = None) -> np.ndarray:
+    """Returns the edge types of multiplex graphs as int64.
+
+    Args:
+        name (str): What to call them.
+        value (array_like): Edge types ``[S, L, N, N]``; row the receiver,
+            column the sender.
+        num_edge_types (sequence of int): Number of types in each layer.
+        num_systems (int, optional): Number of systems expected.
+        num_particles (int, optional): Number of particles expected.
+    """
+    graphs = np.asarray(value)
+    if graphs.dtype.kind not in 'biu':
+        raise TypeError(f'{name} has the type {graphs.dtype}, expected '
+                        f'integers: the types of edges')
+    num_layers = len(num_edge_types)
+    if (graphs.ndim != 4 or graphs.shape[1] != num_layers
+            or graphs.shape[2] != graphs.shape[3] or graphs.shape[2] < 2
+            or graphs.shape[0] != (num_systems or graphs.shape[0])
+            or graphs.shape[2] != (num_particles or graphs.shape[2])
+            or not len(graphs)):
+        particles = num_particles or 'particles'
+        raise ValueError(f'{name} has the shape {graphs.shape}, expected '
+                         f'({num_systems or "systems"}, {num_layers}, '
+                         f'{particles}, {particles})')
+    graphs = graphs.astype(np.int64)
+    for layer, num_types in enumerate(num_edge_types):
+        low, high = graphs[:, layer].min(), graphs[:, layer].max()
+        if low < 0 or high >= num_types:
+            raise ValueError(f'{name} has the types {low} to {high} in layer '
+                             f'{layer}, expected 0 to {num_types - 1}')
+    if graphs.diagonal(axis1=-2, axis2=-1).any():
+        raise ValueError(f'{name} lets a particle interact with itself: write '
+                         f'0 on the diagonal')
+    return graphs
+
+
+def features(name: str, value: Any, num_systems: int,
+             num_particles: int) -> np.ndarray:
+    """Returns the features of trajectories ``[S, N, T, F]`` as finite
+    float32."""
+    array = np.asarray(value)
+    if array.dtype.kind != 'f':
+        raise TypeError(f'{name} has the type {array.dtype}, expected floating '
+                        f'point numbers')
+    if (array.ndim != 4 or array.shape[:2] != (num_systems, num_particles)
+            or 0 in array.shape):
+        raise ValueError(f'{name} has the shape {array.shape}, expected '
+                         f'({num_systems}, {num_particles}, frames, features)')
+    with np.errstate(over='ignore'):
+        array = array.astype(np.float32, copy=False)
+    if not np.isfinite(array).all():
+        raise ValueError(f'{name} holds NaN or infinite values, expected '
+                         f'finite numbers')
+    return array
 
 
 def check_contacts(position: np.ndarray, interacts: np.ndarray, force: Force,

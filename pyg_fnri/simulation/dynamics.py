@@ -1,13 +1,9 @@
 """Newton's equations of motion for many systems of particles in a box."""
 
 import math
-from concurrent.futures import ThreadPoolExecutor
-from typing import Callable, NamedTuple, Optional, Sequence
+from typing import NamedTuple, Optional, Sequence
 
 import numpy as np
-from numba import config
-from rich.console import Console
-from rich.progress import track
 
 from .checks import (
     check_contacts,
@@ -20,6 +16,7 @@ from .checks import (
 )
 from .forces import Force
 from .initial_state import draw_interactions, draw_positions, draw_velocities
+from .threads import in_threads
 from .time_loop import compile_force, compile_time_loop
 
 # Systems that one call of the time loop advances side by side: enough for
@@ -161,9 +158,8 @@ def simulate(
     position_std = positive('position_std', position_std)
     speed = positive('speed', speed, or_zero=True)
     max_kick = positive('max_kick', max_kick, or_infinite=True)
-    if num_threads is None:
-        num_threads = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-    num_threads = integer('num_threads', num_threads, 1)
+    if num_threads is not None:
+        integer('num_threads', num_threads, 1)
 
     if initial_position is None:
         position = draw_positions(seed, shape, position_std, half_width)
@@ -213,8 +209,8 @@ def simulate(
         check_frames(position_frames[systems], velocity_frames[systems],
                      reach[:systems.stop - first], half_width, step_size, first)
 
-    _in_threads(run_lanes, range(0, num_systems, num_lanes), num_threads,
-                progress)
+    in_threads(run_lanes, range(0, num_systems, num_lanes), num_threads,
+               progress)
     time = np.arange(1, num_frames + 1) * (sample_every * step_size)
     return Trajectories(position_frames, velocity_frames, graphs, time)
 
@@ -234,21 +230,3 @@ def _to_lanes(array: np.ndarray, num_lanes: int) -> np.ndarray:
     in memory. Lanes without a system repeat the last one."""
     lanes = np.minimum(np.arange(num_lanes), len(array) - 1)
     return np.ascontiguousarray(array.T[..., lanes])
-
-
-def _in_threads(function: Callable[[int], None], starts: range,
-                num_threads: int, progress: bool) -> None:
-    """Calls a function for each start.
-
-    In threads of Python, as the time loop releases the interpreter's lock:
-    unlike numba's own, they may run beside each other and after a fork.
-    """
-    with ThreadPoolExecutor(num_threads) as pool:
-        try:
-            calls = [pool.submit(function, start) for start in starts]
-            for call in track(calls, 'Simulating', disable=not progress,
-                              console=Console(stderr=True)):
-                call.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise

@@ -121,3 +121,27 @@ class FiniteSpring(Force):
 
     def magnitude(self, distance: float) -> float:
         return -self.stiffness * (distance - self.length)
+
+
+@dataclass(frozen=True)
+class SoftCharge(Force):
+    r"""Coulomb's force without its pole (Plummer's softening):
+    :math:`f(r) = C r / (r^2 + \epsilon^2)^{3/2}`, with the potential energy
+    :math:`C / \sqrt{r^2 + \epsilon^2}`.
+
+    Opposite charges that meet would otherwise gain any speed, which no step of
+    a fixed length can follow.
+
+    Args:
+        strength (float): Constant :math:`C` in newton square metre. Positive
+            repels, negative attracts.
+        softening (float): Length :math:`\epsilon` in metre, below which the
+            force fades. It is 15 % below Coulomb's at three times this
+            distance, 1.5 % at ten times.
+    """
+    strength: float = 1.0
+    softening: float = 0.1
+
+    def magnitude(self, distance: float) -> float:
+        square = distance**2 + self.softening**2
+        return self.strength * distance / (square * np.sqrt(square))

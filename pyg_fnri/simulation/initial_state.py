@@ -26,7 +26,7 @@ def draw_positions(seed: int, shape: Tuple[int, int, int], std: float,
     def draw(rng: np.random.Generator, num_systems: int) -> np.ndarray:
         return std * rng.standard_normal((num_systems, ) + shape[1:])
 
-    position = _in_streams(draw, seed, 0, shape[0])
+    position = in_streams(draw, seed, 0, shape[0])
     outside = np.abs(position) > half_width
     if outside.any():
         phase = (position[outside] + half_width) % (4 * half_width)
@@ -50,7 +50,7 @@ def draw_velocities(seed: int, shape: Tuple[int, int, int],
         norm = np.linalg.norm(direction, axis=-1, keepdims=True)
         return speed * direction / norm
 
-    return _in_streams(draw, seed, 1, shape[0])
+    return in_streams(draw, seed, 1, shape[0])
 
 
 def draw_interactions(seed: int, forces: Sequence[Force], num_systems: int,
@@ -71,16 +71,56 @@ def draw_interactions(seed: int, forces: Sequence[Force], num_systems: int,
                 force.sample_interactions(rng, num_systems, num_particles),
                 (num_systems, num_particles, num_particles))
 
-        graphs.append(_in_streams(draw, seed, 2 + index, num_systems))
+        graphs.append(in_streams(draw, seed, 2 + index, num_systems))
     return np.stack(graphs, axis=1)
 
 
-def _in_streams(draw: Callable[[np.random.Generator, int], np.ndarray],
-                seed: int, quantity: int, num_systems: int) -> np.ndarray:
+def draw_edge_types(seed: int, num_edge_types: Sequence[int], num_systems: int,
+                    num_particles: int) -> np.ndarray:
+    """Edge types of random multiplex graphs: in each layer, each pair of
+    particles has any of the types with the same probability, whatever the
+    other pairs have. With two types this is how NRI connects particles (Kipf
+    et al. 2018, appendix B).
+
+    Args:
+        seed (int): Seed of the data set.
+        num_edge_types (sequence of int): The number of types in each layer.
+        num_systems (int): Number of graphs.
+        num_particles (int): Number of particles in each.
+
+    Returns:
+        Symmetric edge types, int64, zero on the diagonal, of shape
+        ``[num_systems, num_layers, num_particles, num_particles]``.
+    """
+    receiver, sender = np.tril_indices(num_particles, -1)
+    graphs = np.zeros(
+        (num_systems, len(num_edge_types)) + 2 * (num_particles, ), np.int64)
+    for layer, num_types in enumerate(num_edge_types):
+
+        def draw(rng: np.random.Generator, num_systems: int,
+                 num_types: int = num_types) -> np.ndarray:
+            return rng.integers(0, num_types, (num_systems, len(receiver)))
+
+        types = in_streams(draw, seed, 2 + layer, num_systems)
+        graphs[:, layer, receiver, sender] = types
+        graphs[:, layer, sender, receiver] = types
+    return graphs
+
+
+def in_streams(draw: Callable[[np.random.Generator, int], np.ndarray],
+               seed: int, quantity: int, num_systems: int) -> np.ndarray:
     """Draws a quantity for groups of systems, each from its own generator.
 
     The last group is drawn whole and cut, so that more systems leave those
     before as they are.
+
+    Args:
+        draw (callable): Given a generator and a number of systems, returns an
+            array with the systems first.
+        seed (int): Seed of the data set.
+        quantity (int): Number of the quantity: 0 is for initial positions, 1
+            for initial velocities, from 2 on for the layers of the graph.
+        num_systems (int): Number of systems.
     """
     groups = []
     for group in range(-(-num_systems // SYSTEMS_PER_STREAM)):

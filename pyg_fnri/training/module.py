@@ -29,6 +29,8 @@ class RelationalInference(pl.LightningModule):
     """
     #: What the best checkpoint has the lowest or highest of.
     monitor = ('val_loss', 'min')
+    #: The parts of the model that this regime trains.
+    trained: tuple[str, ...] = ('encoder', 'decoder')
 
     def __init__(
         self,
@@ -162,6 +164,20 @@ class RelationalInference(pl.LightningModule):
             return torch.zeros((), device=self.device)
         squares = [w.square().sum() for w in self.model.encoder.parameters()]
         return self.recipe.l2 * torch.stack(squares).sum()
+
+    def require(self, *parts: str) -> None:
+        """Makes sure that parts of the model have been trained.
+
+        Raises:
+            ValueError: If this regime leaves one as it was drawn at random.
+        """
+        for part in parts:
+            if part not in self.trained:
+                raise ValueError(
+                    f"This needs a trained {part}, but the checkpoint is of "
+                    f"the regime '{self.config.regime}', which trains the "
+                    f"{' and the '.join(self.trained)} alone; take one of the "
+                    f"regime 'learned'.")
 
     def layer_name(self, layer: int) -> str:
         """What layer-graph :obj:`layer` stands for, or its number."""

@@ -26,6 +26,7 @@ class SupervisedInference(RelationalInference):
         ValueError: In training, if the systems lack the target.
     """
     monitor = ('val_accuracy', 'max')
+    trained = ('encoder', )
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ class TrueGraphPrediction(RelationalInference):
         ValueError: In training, if the systems have no :obj:`edge_label`.
     """
     monitor = ('val_rollout_mse', 'min')
+    trained = ('decoder', )
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         batch = self.recipe.augment(batch, self.generator)

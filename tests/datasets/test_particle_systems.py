@@ -1,5 +1,4 @@
 import copy
-import functools
 import os
 import os.path as osp
 import pickle
@@ -16,7 +15,19 @@ from torch_geometric.loader import DataLoader
 from pyg_fnri.data import fully_connected
 from pyg_fnri.datasets import ParticleSystems, particle_systems
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.simulation import Charge, FiniteSpring, Force, Spring
+from pyg_fnri.simulation import (
+    Charge,
+    FiniteSpring,
+    Force,
+    Kuramoto,
+    Newtonian,
+    NRISprings,
+    SignedCharges,
+    Spring,
+    System,
+    graph_keys,
+    simulate,
+)
 from pyg_fnri.transforms import SplitTrajectory
 
 SIZES = (7, 4, 3)
@@ -37,26 +48,17 @@ def root(tmp_path_factory):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Replaces the simulation by random numbers; lists its calls."""
+    """Replaces the motion by random numbers; lists its calls."""
     calls = []
-    simulate = particle_systems.simulate
 
-    # Keeps the signature, which data sets take the constants from.
-    @functools.wraps(simulate)
-    def fake(forces, num_systems, num_particles, *, seed, progress):
+    def fake(self, edge_types, seed, num_threads=None, progress=False):
         calls.append(seed)
         rng = np.random.default_rng(seed)
-        shape = (num_systems, num_particles, 99, 2)
-        upper = np.triu(
-            rng.random((num_systems, len(forces), num_particles, num_particles))
-            < 0.5, 1)
-        return particle_systems.Trajectories(
-            rng.standard_normal(shape, np.float32),
-            rng.standard_normal(shape, np.float32),
-            upper | upper.transpose(0, 1, 3, 2),
-            np.arange(99) / 10)
+        num_systems, _, num_particles, _ = edge_types.shape
+        shape = (num_systems, num_particles, 99, 4)
+        return rng.standard_normal(shape, np.float32)
 
-    monkeypatch.setattr(particle_systems, 'simulate', fake)
+    monkeypatch.setattr(Newtonian, 'simulate', fake)
     return calls
 
 
@@ -101,7 +103,7 @@ def test_labels_are_the_simulated_interactions(root):
     seed = int(
         np.random.SeedSequence(0, spawn_key=(0, )).generate_state(1,
                                                                   np.uint64)[0])
-    simulated = particle_systems.simulate(forces, SIZES[0], seed=seed)
+    simulated = simulate(forces, SIZES[0], seed=seed)
     for s, data in enumerate(dataset):
         for (j, i), label in zip(data.edge_index.t(), data.edge_label):
             interacts = simulated.interactions[s, :, i, j]
@@ -180,6 +182,15 @@ def test_every_argument_changes_the_cache(tmp_path, calls):
             'forces': [Spring(), LinearRepulsion()]
         },
         {
+            'system': Newtonian([Spring(), Charge()], speed=0.6)
+        },
+        {
+            'system': NRISprings()
+        },
+        {
+            'split_by': 'graph'
+        },
+        {
             'pre_filter': limit(-100)
         },
         {
@@ -221,6 +232,9 @@ def test_constants_of_the_simulation_change_the_cache(tmp_path, calls,
     dataset = systems(tmp_path)
     with open(osp.join(dataset.processed_dir, 'recipe.txt')) as file:
         recipe = file.read()
+    # Data that exist are found by it.
+    assert 'split_by' not in recipe and 'system' not in recipe.replace(
+        'num_systems', '')
     for constant in ("'step_size': 0.001", "'box_half_width': 5.0",
                      'Spring(stiffness=0.1)', 'Charge(strength=0.2)'):
         assert constant in recipe
@@ -233,6 +247,131 @@ def test_own_forces_are_simulated(tmp_path):
     assert dataset.num_edge_types == [2]
     assert dataset.name == 'custom' and len(dataset) == 2
     assert dataset[0].edge_label.shape == (20, 1)
+
+
+@pytest.mark.parametrize('name, num_types, num_forces', [
+    ('nri_springs', 2, 1),
+    ('nri_charged', 3, 0),
+    ('kuramoto', 2, 0),
+])
+@pytest.mark.parametrize('num_particles', [5, 10])
+def test_nris_systems(root, name, num_types, num_forces, num_particles):
+    dataset = systems(root, 'test', name=name, num_particles=num_particles)
+    assert len(dataset) == 3 and dataset.num_layer_graphs == 1
+    assert dataset.num_edge_types == [num_types]
+    # A force of a layer, where the layer is nothing but that.
+    assert len(dataset.forces) == num_forces
+    assert dataset.frame_interval == 0.1
+    for data in dataset:
+        assert data.validate() and data.x.shape == (num_particles, 99, 4)
+        assert data.edge_label.shape == (num_particles * (num_particles - 1), 1)
+        assert data.edge_label.max() < num_types
+    split = systems(root, 'test', name=name, num_particles=num_particles,
+                    transform=SplitTrajectory(49))
+    assert split[0].x.shape == split[0].y.shape == (num_particles, 49, 4)
+    with open(osp.join(dataset.processed_dir, 'recipe.txt')) as file:
+        assert repr(dataset.system) in file.read()
+
+
+def test_labels_are_receivers_rows(root):
+    dataset = systems(root, name='nri_charged')
+    for data in dataset:
+        types = torch.zeros(5, 5, dtype=torch.long)
+        types[data.edge_index[1], data.edge_index[0]] = data.edge_label[:, 0]
+        sign = torch.where(types == 2, -1, 1)
+        assert torch.equal(sign, sign[:1] * sign[:1].t())
+
+
+@dataclass(frozen=True)
+class Steady(System):
+    """Each particle moves as it started, three features in five frames."""
+    layers = {'left': 2, 'right': 4}
+    frame_interval: float = 0.5
+    broken: bool = False
+
+    def simulate(self, edge_types, seed, num_threads=None, progress=False):
+        rng = np.random.default_rng(seed)
+        num_systems, _, num_particles, _ = edge_types.shape
+        start = rng.normal(size=(num_systems, num_particles, 1, 3))
+        x = start + np.arange(5)[:, None]
+        return x if not self.broken else x * np.inf
+
+
+def test_own_systems_are_simulated(tmp_path):
+    dataset = systems(tmp_path, system=Steady())
+    assert dataset.name == 'custom' and len(dataset) == 7
+    assert dataset.names == ['left', 'right']
+    assert dataset.num_edge_types == [2, 4] and dataset.frame_interval == 0.5
+    assert dataset.forces == ()
+    assert dataset[0].x.shape == (5, 5, 3)
+    assert dataset[0].x.dtype == torch.float32
+    assert set(dataset.edge_label[:, 1].tolist()) == {0, 1, 2, 3}
+    by_one = systems(tmp_path, system=Steady(), pre_filter=lambda data: True)
+    assert_equal(dataset, by_one)
+    with pytest.raises(ValueError, match='of Steady.simulate holds NaN or inf'):
+        systems(tmp_path, system=Steady(broken=True))
+
+
+def test_constants_of_a_system_can_be_ones_own(tmp_path):
+    system = Newtonian([Spring(), Charge()], num_dimensions=3, num_steps=500,
+                       box_half_width=0.3)
+    dataset = systems(tmp_path, system=system, name='small-box')
+    assert dataset[0].x.shape == (5, 4, 6)
+    assert dataset.x[..., :3].abs().max() <= 0.3
+    assert dataset.forces == (Spring(), Charge())
+
+
+def keys_of(dataset):
+    keys = []
+    for data in dataset:
+        types = np.zeros((1, dataset.num_layer_graphs, 5, 5), np.int64)
+        sender, receiver = data.edge_index.numpy()
+        types[0, :, receiver, sender] = data.edge_label.numpy()
+        keys += graph_keys(types).tolist()
+    return keys
+
+
+def test_splits_by_graph_share_no_graph(tmp_path, calls):
+    sizes = (400, 60, 60)
+    parts = [
+        systems(tmp_path, split, num_systems=sizes, split_by='graph')
+        for split in ('train', 'val', 'test')
+    ]
+    assert [len(part) for part in parts] == list(sizes)
+    keys = [set(keys_of(part)) for part in parts]
+    assert not (keys[0] & keys[1] or keys[0] & keys[2] or keys[1] & keys[2])
+    assert min(map(len, keys)) > 5
+    # Of a random split, most are shared.
+    random = [
+        set(keys_of(systems(tmp_path, split, num_systems=sizes)))
+        for split in ('train', 'test')
+    ]
+    assert len(random[0] & random[1]) > len(random[1]) / 2
+    # A smaller split is the beginning of a larger one.
+    few = systems(tmp_path, 'test', num_systems=(3, 2, 20), split_by='graph')
+    assert keys_of(few) == keys_of(parts[2])[:20]
+    again = systems(tmp_path, 'test', num_systems=sizes, split_by='graph',
+                    force_reload=True)
+    assert_equal(again, parts[2])
+    assert str(few).endswith("seed=0, split_by='graph')")
+
+
+def test_motion_follows_the_chosen_graphs(tmp_path):
+    # Of two systems of one seed that move apart, a spring is why.
+    dataset = systems(tmp_path, 'test', name='nri_springs', split_by='graph')
+    system = NRISprings()
+    for s, data in enumerate(dataset):
+        types = np.zeros((len(dataset), 1, 5, 5), np.int64)
+        sender, receiver = data.edge_index.numpy()
+        types[s, 0, receiver, sender] = data.edge_label[:, 0].numpy()
+        seed = dataset._stream(2)
+        assert np.array_equal(data.x, system.simulate(types, seed)[s])
+
+
+def test_too_few_graphs_to_split_by_are_refused(tmp_path, calls):
+    with pytest.raises(ValueError, match='of 2 kinds up to .* or split by sys'):
+        systems(tmp_path, forces=[Spring()], num_particles=2, split_by='graph')
+    assert not calls and not list(tmp_path.rglob('systems.pt*'))
 
 
 def test_layers_are_named_after_forces(tmp_path, calls):
@@ -437,6 +576,20 @@ def test_a_root_that_cannot_be_written_to(tmp_path, calls):
     ({
         'seed': None
     }, TypeError, 'whole number, not None'),
+    ({
+        'split_by': 'graphs'
+    }, ValueError, "split_by is 'graphs', but must be 'system' or 'graph'"),
+    ({
+        'system': Kuramoto
+    }, TypeError, 'a System object such as Kuramoto'),
+    ({
+        'system': Kuramoto(),
+        'forces': [Spring()]
+    }, ValueError, 'Both forces and system'),
+    ({
+        'system': SignedCharges(strength=2.0),
+        'name': 'nri_charged'
+    }, ValueError, 'another name'),
     ({
         'forces': []
     }, ValueError, 'forces is empty'),

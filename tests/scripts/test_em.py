@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from pyg_fnri.nn import ForceLawDecoder
-from pyg_fnri.training import load_checkpoint
+from pyg_fnri.training import build_module, load_checkpoint, save_checkpoint
 
 
 @pytest.fixture(scope='module')
@@ -26,3 +28,16 @@ def test_laws_of_own_data_and_their_pictures(script, load_script, own_run,
     header = (tmp_path / 'laws.csv').read_text().splitlines()[0]
     assert header == 'distance_m,law 0,law 1'
     assert (tmp_path / 'laws.png').read_bytes().startswith(b'\x89PNG')
+
+
+def test_an_encoder_is_needed(script, own_run, own_root, tmp_path):
+    config = load_checkpoint(str(own_run / 'best.ckpt')).config
+    module = build_module(replace(config, regime='true_graph'))
+    save_checkpoint(module, str(tmp_path / 'half.ckpt'))
+    with pytest.raises(SystemExit, match='needs a trained encoder'):
+        script.main([
+            '--root', own_root, '--checkpoint',
+            str(tmp_path / 'half.ckpt'), '--out',
+            str(tmp_path / 'out')
+        ])
+    assert not (tmp_path / 'out' / 'best.ckpt').exists()

@@ -47,6 +47,42 @@ def test_share_counts_pairs(script, root):
         (count / (20 * len(dataset))).tolist())
 
 
+def test_share_is_of_each_type_where_there_are_more(script, root):
+    dataset = ParticleSystems(root, 'nri_charged', num_systems=(6, 2, 2))
+    share = script.interacting_share(dataset)
+    assert list(share) == ['charge, type 1', 'charge, type 2']
+    assert sum(share.values()) == pytest.approx(1)
+    label = dataset.edge_label
+    assert share['charge, type 2'] == pytest.approx(
+        (label == 2).sum().item() / label.numel())
+
+
+@pytest.mark.parametrize('name', ['nri_springs', 'nri_charged', 'kuramoto'])
+def test_every_system_has_its_card(script, root, capsys, name):
+    script.main(
+        ['--root', root, '--num-systems', '6', '2', '2', '--name', name])
+    card = capsys.readouterr().out
+    train, test = (ParticleSystems(root, name, split, num_systems=(6, 2, 2))
+                   for split in ('train', 'test'))
+    assert f'{name}: {train.system}; 5 particles, 99 frames, 0.1 s' in card
+    assert 'paper' not in card
+    for share in script.interacting_share(train).values():
+        assert f'{share:.3f}' in card
+    for error in script.static_error(train, test).values():
+        assert f'{1e5 * error:.1f}' in card
+
+
+def test_split_by_graph(script, root, capsys):
+    script.main(
+        ['--root', root, '--num-systems', *SIZES, '--split-by', 'graph'])
+    card = capsys.readouterr().out
+    dataset = ParticleSystems(root, num_systems=[int(s) for s in SIZES],
+                              split_by='graph')
+    assert dataset.processed_dir in card and 'split by graph' in card
+    # The paper's errors are those of a random split.
+    assert '783.0' not in card
+
+
 def test_static_error_holds_states_for_a_number_of_steps(script, root):
     train, test = split(root, 'train'), split(root, 'test')
     low = [train.x[..., :2].min(), train.x[..., 2:].min()]
@@ -84,6 +120,8 @@ def test_arguments_can_come_from_a_file(script, tmp_path):
     (['--num-particles', '1'], 'num_particles must be at least 2'),
     (['--seed', '-1'], 'seed must be at least 0'),
     (['--root', '/dev/null'], 'Cannot write'),
+    (['--name', 'nri_charged', '--num-particles', '3', '--split-by', 'graph'
+      ], 'of 2 kinds up to relabelling'),
 ])
 def test_wrong_arguments_end_in_one_sentence(script, tmp_path, arguments,
                                              message):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -5,7 +7,7 @@ import pytest
 import torch
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.training import load_checkpoint
+from pyg_fnri.training import build_module, load_checkpoint, save_checkpoint
 
 RESULTS = {
     'edges.csv', 'graphs.graphml', 'graph.png', 'heatmap.png',
@@ -171,3 +173,23 @@ def test_help_teaches(script, capsys):
     with pytest.raises(SystemExit, match='0'):
         script.main(['--help'])
     assert 'python scripts/infer.py --checkpoint' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('regime, refused', [('true_graph', []),
+                                             ('supervised', ['--refine'])])
+def test_untrained_parts_are_refused(script, own_root, own_run, own_table,
+                                     tmp_path, regime, refused):
+    config = load_checkpoint(str(own_run / 'best.ckpt')).config
+    module = build_module(replace(config, regime=regime))
+    save_checkpoint(module, str(tmp_path / 'half.ckpt'))
+    arguments = [
+        '--root', own_root, '--data', own_table, '--checkpoint',
+        str(tmp_path / 'half.ckpt'), '--out',
+        str(tmp_path / 'out')
+    ]
+    with pytest.raises(SystemExit, match='needs a trained'):
+        script.main([*arguments, *refused])
+    assert not read(tmp_path / 'out')
+    if regime == 'supervised':  # Graphs, but nothing to predict with.
+        script.main(arguments)
+        assert set(read(tmp_path / 'out')) == RESULTS - {'trajectories.png'}

@@ -6,6 +6,8 @@ from pyg_fnri.simulation.checks import (
     check_contacts,
     check_forces,
     check_frames,
+    edge_types,
+    features,
     integer,
     interaction_graphs,
     positive,
@@ -82,6 +84,48 @@ def test_interaction_graphs():
     ]:
         with pytest.raises(ValueError, match=match):
             interaction_graphs('g', wrong, (1, 2, 2))
+
+
+def test_edge_types():
+    graphs = np.zeros((2, 2, 3, 3), np.int8)
+    graphs[0, 0, 0, 1] = 2
+    out = edge_types('g', graphs, [3, 2])
+    assert out.dtype == np.int64 and (out == graphs).all()
+    assert (edge_types('g', graphs, [3, 2], 2, 3) == graphs).all()
+    for wrong, match in [
+        (graphs[0], r'g has the shape \(2, 3, 3\), expected \(2, 2, 3, 3\)'),
+        (graphs[:, :1], r'expected \(2, 2, 3, 3\)'),
+        (graphs[:, :, :2], r'expected \(2, 2, 3, 3\)'),
+        (graphs[:1], r'expected \(2, 2, 3, 3\)'),
+        (2 * graphs, 'types 0 to 4 in layer 0, expected 0 to 2'),
+        (-graphs, 'types -2 to 0 in layer 0'),
+        (graphs + np.eye(3, dtype=int), 'interact with itself'),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            edge_types('g', wrong, [3, 2], 2, 3)
+    with pytest.raises(TypeError, match='g has the type float64'):
+        edge_types('g', 1.0 * graphs, [3, 2])
+    with pytest.raises(ValueError, match='expected .systems, 1, particles, p'):
+        edge_types('g', graphs, [3])
+    with pytest.raises(ValueError, match='has the shape'):
+        edge_types('g', graphs[:0], [3, 2])
+
+
+def test_features():
+    x = np.zeros((2, 3, 4, 5))
+    assert features('x', x, 2, 3).dtype == np.float32
+    with pytest.raises(ValueError, match=r'\(2, 3, 4\), expected \(2, 3, fra'):
+        features('x', x[..., 0], 2, 3)
+    with pytest.raises(ValueError, match=r'expected \(3, 3, frames, feat'):
+        features('x', x, 3, 3)
+    with pytest.raises(ValueError, match='has the shape'):
+        features('x', x[:, :, :0], 2, 3)
+    with pytest.raises(TypeError, match='type int64, expected floating'):
+        features('x', x.astype(int), 2, 3)
+    # As float32, in which it is kept.
+    for value in (np.nan, 1e39):
+        with pytest.raises(ValueError, match='x holds NaN or infinite'):
+            features('x', np.full_like(x, value), 2, 3)
 
 
 def test_check_contacts_names_the_pair():

@@ -3,7 +3,7 @@ from dataclasses import FrozenInstanceError, dataclass
 import numpy as np
 import pytest
 
-from pyg_fnri.simulation import Charge, FiniteSpring, Force, Spring
+from pyg_fnri.simulation import Charge, FiniteSpring, Force, SoftCharge, Spring
 
 
 def test_magnitudes_are_the_papers_laws():
@@ -17,6 +17,20 @@ def test_constants_scale_the_laws():
     assert Spring(stiffness=3.0).magnitude(2.0) == -6.0
     assert Charge(strength=3.0).magnitude(2.0) == 0.75
     assert FiniteSpring(stiffness=3.0, length=0.5).magnitude(2.0) == -4.5
+
+
+def test_a_soft_charge_has_no_pole_and_is_a_charge_from_afar():
+    soft = SoftCharge(strength=0.2, softening=0.1)
+    distance = np.array([0.3, 1.0, 10.0])
+    ratio = soft.magnitude(distance) / Charge(0.2).magnitude(distance)
+    assert np.allclose(ratio, [0.8538, 0.9852, 0.99985], atol=1e-4)
+    assert soft.magnitude(0.0) == 0.0
+    close = soft.magnitude(np.linspace(0, 1, 1001))
+    assert close.max() == pytest.approx(0.2 * 2 / 3**1.5 / 0.1**2, rel=1e-4)
+    # The force is the slope of the potential energy.
+    energy = 0.2 / np.sqrt((0.25 + np.array([-1e-5, 1e-5]))**2 + 0.1**2)
+    slope = -np.diff(energy).item() / 2e-5
+    assert soft.magnitude(0.25) == pytest.approx(slope, rel=1e-6)
 
 
 def test_repr_holds_every_constant():

@@ -6,6 +6,7 @@ import pytest
 from pyg_fnri.simulation import Charge, Force, Spring
 from pyg_fnri.simulation.initial_state import (
     SYSTEMS_PER_STREAM,
+    draw_edge_types,
     draw_interactions,
     draw_positions,
     draw_velocities,
@@ -53,7 +54,8 @@ def test_more_systems_leave_the_first_as_they_are():
     forces = [Spring(), Charge()]
     for draw in (lambda n: draw_positions(7, (n, 5, 2), 0.5, 5.0),
                  lambda n: draw_velocities(7, (n, 5, 2), 0.5),
-                 lambda n: draw_interactions(7, forces, n, 5)):
+                 lambda n: draw_interactions(7, forces, n, 5),
+                 lambda n: draw_edge_types(7, [3, 2], n, 5)):
         assert len(draw(few)) == few
         assert (draw(few) == draw(many)[:few]).all()
 
@@ -85,3 +87,19 @@ def test_an_invalid_graph_of_a_users_force_is_named():
 
     with pytest.raises(ValueError, match='OneWay.sample_interactions is not s'):
         draw_interactions(0, [Spring(), OneWay()], 4, 3)
+
+
+def test_edge_types_are_symmetric_and_each_as_frequent():
+    graphs = draw_edge_types(0, [4, 2], 3000, 4)
+    assert graphs.shape == (3000, 2, 4, 4) and graphs.dtype == np.int64
+    assert (graphs == graphs.swapaxes(2, 3)).all()
+    assert not graphs.diagonal(axis1=2, axis2=3).any()
+    lower = graphs[(..., *np.tril_indices(4, -1))]
+    for layer, num_types in enumerate((4, 2)):
+        # 18,000 pairs: standard errors are below 0.004.
+        share = np.bincount(lower[:, layer].ravel()) / lower[:, layer].size
+        assert np.allclose(share, 1 / num_types, atol=0.015)
+    assert abs(np.corrcoef(lower[:, 0].ravel(),
+                           lower[:, 1].ravel())[0, 1]) < (0.03)
+    more = draw_edge_types(0, [4, 2, 2], 3000, 4)
+    assert (more[:, :2] == graphs).all()

@@ -241,3 +241,16 @@ def test_hard_samples_reach_the_decoder(train):
         module.training_step(batch, 0)
         is_whole = (seen[0] * (1 - seen[0])).abs().max() < 1e-6
         assert bool(is_whole) == hard and seen[0].requires_grad
+
+
+def test_untrained_parts_are_not_for_use():
+    for regime, trained in (('learned', {'encoder', 'decoder'}),
+                            ('supervised', {'encoder'}), ('true_graph',
+                                                          {'decoder'})):
+        module = build_module(make_config(regime=regime))
+        for part in ('encoder', 'decoder'):
+            if part in trained:
+                module.require(part)
+                continue
+            with pytest.raises(ValueError, match=f'needs a trained {part}'):
+                module.require('encoder', 'decoder')
