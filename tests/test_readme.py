@@ -70,6 +70,7 @@ def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch,
                                   'edge_label=[20, 2], y=[5, 49, 4])')
     assert tour.spring.shape == tour.charge.shape == (640, 2)
     assert tour.future.shape == (160, 50, 4)
+    assert tour.later.shape == (5, 20, 4)
     assert tour.edge_attr.shape == (20, 4)
     assert tour.h.shape == (5, 49, 32) and tour.out.shape == (5, 7)
     assert tour.law(torch.ones(3)).shape == (2, 3)
