@@ -39,7 +39,8 @@ def evaluate(
 
     The graph is inferred from :obj:`x`; rollouts run along :obj:`y` with the
     most probable types, in the units given (the paper's tables: min-max scaled
-    with the training split's extremes).
+    with the training split's extremes). They start after the burn-in of a
+    recurrent decoder, and so do the baselines.
 
     Args:
         model: The model.
@@ -74,7 +75,7 @@ def evaluate(
     model.eval()
     graphs = GraphReport(num_edge_types, model.latent.num_edge_types)
     rollouts: dict[str, RolloutMSE] = {}
-    num_systems = 0
+    burn_in, num_systems = model.decoder.burn_in, 0
     for batch in batches:
         edge_type, posterior = (encoder_graph(model, batch)
                                 if infer is None else infer(batch))
@@ -83,14 +84,14 @@ def evaluate(
                           batch.get('edge_label'))
         if horizons:
             if not rollouts:
-                fitting = fitting_horizons(batch, horizons)
+                fitting = fitting_horizons(batch, horizons, burn_in)
                 rollouts = {
                     name: RolloutMSE(fitting)
                     for name in ('rollout_mse', 'static_mse', 'linear_mse')
                     if name != 'linear_mse' or linear_step is not None
                 }
             predict = _predictors(model, batch, units, edge_type, linear_step)
-            target = units(_continuation(batch))[:, 1:]
+            target = units(_continuation(batch))[:, burn_in:]
             for name, metric in rollouts.items():
                 metric.update({h: predict[name](h)
                                for h in metric.horizons}, target)
@@ -104,14 +105,16 @@ def evaluate(
     return {**report, **graphs.compute()}
 
 
-def fitting_horizons(data: Data, horizons: Sequence[int]) -> list[int]:
-    """Those of the horizons that fit into the continuation :obj:`y`.
+def fitting_horizons(data: Data, horizons: Sequence[int],
+                     burn_in: int = 1) -> list[int]:
+    """Those of the horizons that fit into the continuation :obj:`y`, after
+    its first :obj:`burn_in` frames.
 
     Raises:
         ValueError: If none does, or there is no :obj:`y`.
     """
     y = _continuation(data)
-    fitting = [h for h in horizons if h < y.size(1)]
+    fitting = [h for h in horizons if h <= y.size(1) - burn_in]
     if not fitting:
         raise ValueError(f"None of the horizons {list(horizons)} fits into "
                          f"continuations y of {y.size(1)} frames; ask for a "
@@ -128,10 +131,12 @@ def _predictors(
 ) -> dict[str, Callable[[int], Tensor]]:
     """What predicts a batch's continuation, given the horizon."""
     edge_attr = model.latent.encode_types(edge_type)
-    y = units(batch.y)
+    first = model.decoder.burn_in - 1
+    y = units(batch.y)[:, first:]
     out: dict[str, Callable[[int], Tensor]] = {
         'rollout_mse':
-        lambda h: units(model.decode(batch.y, batch.edge_index, edge_attr, h)),
+        lambda h: units(model.decode(batch.y, batch.edge_index, edge_attr, h))
+        [:, first:],
         'static_mse':
         lambda h: static_rollout(y, h),
     }

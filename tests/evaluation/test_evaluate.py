@@ -9,7 +9,15 @@ from pyg_fnri.baselines import linear_rollout, static_rollout
 from pyg_fnri.evaluation import encoder_graph, evaluate
 from pyg_fnri.inference import refine
 from pyg_fnri.inference.sweep import Stage
-from pyg_fnri.nn import FNRI, NRI, SFNRI, LinearStep, MinMaxScaling
+from pyg_fnri.nn import (
+    FNRI,
+    NRI,
+    SFNRI,
+    LinearStep,
+    MinMaxScaling,
+    RecurrentConv,
+    RecurrentDecoder,
+)
 from pyg_fnri.transforms import SplitTrajectory
 
 
@@ -283,3 +291,32 @@ def test_what_cannot_be_evaluated_is_refused(make_model, systems, units):
     del systems[0].y
     with pytest.raises(ValueError, match='no continuation y'):
         evaluate(model, systems, units, [2, 2])
+
+
+def test_burn_in_is_not_measured(systems, units, make_model):
+    model = make_model(FNRI)
+    layer = RecurrentConv(4, 4, model.latent.num_channels, hidden_channels=8)
+    model.decoder = RecurrentDecoder(layer, burn_in=5)
+    report = evaluate(model, systems, units, [2, 2], horizons=(1, 3, 8, 7))
+    assert set(report['rollout_mse']) == {1, 3, 7}  # y has 12 frames.
+    for horizon in (3, 7):
+        errors, static = [], []
+        for data in systems:
+            edge_attr = model.latent.encode_types(model.predict(data))
+            y, h, state = model.scaling(data.y), None, None
+            for t in range(11):
+                # True states in burn-in, then every so many steps.
+                if t < 5 or (t - 4) % horizon == 0:
+                    state = y[:, t]
+                    still = units(data.y)[:, t]
+                change, h = layer(state, h, data.edge_index, edge_attr)
+                state = state + change
+                if t >= 4:
+                    true = units(data.y)[:, t + 1]
+                    out = units(model.scaling.inverse(state))
+                    errors.append((out - true).detach().square())
+                    static.append((still - true).square())
+        assert report['rollout_mse'][horizon] == pytest.approx(
+            mean(errors).item(), rel=1e-4)
+        assert report['static_mse'][horizon] == pytest.approx(
+            mean(static).item(), rel=1e-4)
