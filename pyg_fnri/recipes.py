@@ -39,20 +39,24 @@ from pyg_fnri.transforms import random_symmetries
 
 #: Encoders by name: of a recipe, from features and frames to logits.
 ENCODERS: dict[str, Callable[['Recipe', int, int, int], torch.nn.Module]] = {
-    'mlp': lambda recipe, in_channels, num_steps, out_channels: MLPEncoder(
+    'mlp':
+    lambda recipe, in_channels, num_steps, out_channels: MLPEncoder(
         in_channels, num_steps, out_channels, recipe.hidden_channels, recipe.
         dropout),
-    'cnn': lambda recipe, in_channels, num_steps, out_channels: CNNEncoder(
+    'cnn':
+    lambda recipe, in_channels, num_steps, out_channels: CNNEncoder(
         in_channels, out_channels, recipe.hidden_channels, recipe.dropout),
 }
 #: Decoders by name: of a recipe, over features and channels.
 DECODERS: dict[str, Callable[['Recipe', int, int], Decoder]] = {
-    'mlp': lambda recipe, in_channels, edge_dim: RolloutDecoder(
-        MultiplexConv(in_channels, in_channels, edge_dim, recipe.
-                      hidden_channels)),
-    'gru': lambda recipe, in_channels, edge_dim: RecurrentDecoder(
-        RecurrentConv(in_channels, in_channels, edge_dim, recipe.
-                      hidden_channels), recipe.burn_in),
+    'mlp':
+    lambda recipe, in_channels, edge_dim: RolloutDecoder(
+        MultiplexConv(in_channels, in_channels, edge_dim, recipe.hidden_channels
+                      )),
+    'gru':
+    lambda recipe, in_channels, edge_dim: RecurrentDecoder(
+        RecurrentConv(in_channels, in_channels, edge_dim, recipe.hidden_channels
+                      ), recipe.burn_in),
 }
 
 
@@ -279,6 +283,8 @@ class QuickRecipe(Recipe):
         delta: Where the likelihood's tails begin, in the same units; infinity
             for a Gaussian.
         num_frames: Random frames that each step predicts from.
+        pred_steps: Steps of the rollouts; with more than one, they run along
+            the second half alone, from every so many-th frame on.
         focus: How far frames are drawn by what the linear step leaves over in
             them (1) rather than all alike (0). Weights make up for it, so the
             loss stays the same on average; below 1.
@@ -292,6 +298,7 @@ class QuickRecipe(Recipe):
     variance: float = 0.02
     delta: float = 1.0
     num_frames: int = 6
+    pred_steps: int = 1
     focus: float = 0.0
     warmup_steps: int = 100
     final_rate: float = 0.02
@@ -357,6 +364,11 @@ class QuickRecipe(Recipe):
     ) -> Tensor:
         graph = (data.edge_index, edge_attr)
         decoder, linear_step = model.decoder, _linear_step(model)
+        if self.pred_steps > 1:
+            y = model.scaling(data.y)
+            out = decoder(y, *graph, self.pred_steps)
+            return huber_nll(out, y[:, 1:], linear_step.scale, self.variance,
+                             self.delta)
         halves = [model.scaling(data.x), model.scaling(data.y)]
         target = torch.cat([half[:, 1:] for half in halves], dim=1)
         weight = None

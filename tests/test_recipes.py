@@ -222,6 +222,18 @@ def test_quick_likelihood_is_gaussian_on_demand(batch):
     assert loss == pytest.approx(expected, rel=1e-5)
 
 
+def test_quick_rollouts_run_along_the_second_half(batch):
+    recipe = QuickRecipe(hidden_channels=8, pred_steps=4)
+    model = build(recipe, batch)
+    edge_attr = graph(model, batch)
+    y = model.scaling(batch.y)
+    out = model.decoder(y, batch.edge_index, edge_attr, 4)
+    expected = huber_nll(out, y[:, 1:], model.encoder.linear_step.scale, 0.02)
+    for generator in (None, torch.Generator()):
+        loss = recipe.reconstruction(model, batch, edge_attr, generator)
+        assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+
+
 def test_frames_in_focus_stand_for_all():
     generator = torch.Generator().manual_seed(0)
     residual = torch.randn(8, 20, 4)
