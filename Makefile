@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow lint format clean
+.PHONY: help demo example test test-slow lint format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -14,6 +14,12 @@ demo: $(VENV)/.installed  ## Discover springs and charges from motion alone, in 
 	$(BIN)/python scripts/train.py @scripts/configs/demo.args
 	$(BIN)/python scripts/em.py --checkpoint runs/demo/best.ckpt --out runs/demo/laws --threads 1
 	$(BIN)/python scripts/evaluate.py --refine --checkpoint runs/demo/laws/best.ckpt --out runs/demo --num-systems 4000
+
+example: $(VENV)/.installed  ## From a table of trajectories to graphs and pictures
+	$(BIN)/python scripts/train.py @scripts/configs/example.args
+	$(BIN)/python scripts/em.py --checkpoint runs/example/best.ckpt --out runs/example/laws --num-taught 0 --threads 1
+	$(BIN)/python scripts/infer.py --checkpoint runs/example/laws/best.ckpt --data datasets/example.csv --refine --out runs/example/graphs --overwrite
+	$(BIN)/python scripts/examples/compare_graphs.py runs/example/graphs/edges.csv datasets/example_interactions.csv
 
 # Two workers share the tests; one thread each, or they wait for each other.
 test: $(VENV)/.installed  ## Run the tests

@@ -274,8 +274,9 @@ class QuickRecipe(Recipe):
     (:class:`~pyg_fnri.nn.LinearStep`, which also finds the walls); one-step
     targets at random frames of both halves of the trajectory (the observed
     one has the close encounters, and one step from a true state leaves
-    nothing to compress); a robust likelihood; the null channel dropped; both
-    directions of a pair tied.
+    nothing to compress); a robust likelihood; samples at a high temperature,
+    whose gradients are less noisy; the null channel dropped; both directions
+    of a pair tied.
 
     Args:
         variance: Variance of the likelihood's core, in units of the linear
@@ -294,7 +295,8 @@ class QuickRecipe(Recipe):
     hidden_channels: int = 64
     batch_size: int = 64
     learning_rate: float = 2e-3
-    max_steps: int = 8_000
+    max_steps: int = 5_000
+    tau: float = 2.0
     variance: float = 0.02
     delta: float = 1.0
     num_frames: int = 6

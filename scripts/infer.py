@@ -18,12 +18,25 @@ into --out:
 Layers and types are numbered as the model does, which was not told what they
 are: layer 0 may be any kind of interaction. Where the recipe is quick, type 0
 is no interaction.
+
+Recordings of the same particles, one organism or one experiment repeated, have
+one graph:
+
+    python scripts/infer.py --checkpoint runs/mine/best.ckpt --data my.csv \\
+        --shared --out runs/mine/graph
+
+pools what all systems tell about each pair; with --refine, each is refined
+first. edges.csv then has no column system, as its edges are those of all of
+them. Systems count as independent observations. Windows of one recording are
+not quite that, so that the probabilities are overconfident: what is wrong about
+one window is wrong about the next one, too.
 """
 import argparse
 import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Optional
 
 import networkx as nx
@@ -35,8 +48,9 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_fnri.convert import to_networkx, to_pandas
+from pyg_fnri.convert.graphml import write_graphml
 from pyg_fnri.datasets import TrajectoryTable
-from pyg_fnri.inference import refine
+from pyg_fnri.inference import refine, shared_graph
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.opening import describe_files, frame_interval, open_dataset
 from pyg_fnri.plot import plot_adjacency, plot_multiplex, plot_trajectories
@@ -53,6 +67,14 @@ class Graph(NamedTuple):
     each layer."""
     edge_type: Tensor
     posterior: list[Tensor]
+
+
+class Results(NamedTuple):
+    """The edges of all systems, their graphs, and the first systems as they
+    are to be drawn."""
+    table: pd.DataFrame
+    graphs: list[nx.MultiGraph]
+    first: list[tuple[Data, Graph]]
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -78,6 +100,11 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
         '--refine', action='store_true',
         help='improve each graph by what the decoder makes of '
         'the same frames')
+    parser.add_argument(
+        '--shared', action='store_true',
+        help='one graph for all systems, which must have the same particles: '
+        'the pooled posterior, overconfident where they are windows of one '
+        'recording [a graph each]')
     parser.add_argument('--out', required=True, metavar='DIR',
                         help='where results go; made if need be')
     parser.add_argument('--overwrite', action='store_true',
@@ -95,11 +122,18 @@ def main(argv: Optional[list[str]] = None) -> None:
         module = load_checkpoint(args.checkpoint)
         module.require('encoder', *['decoder'] * args.refine)
         dataset = open_systems(module, args)
-        table, graphs, first = infer_all(module, dataset, args.refine)
+        infer_them = infer_shared if args.shared else infer_each
+        table, graphs, first = infer_them(module, dataset, args.refine)
         save(args.out, table, graphs, draw(module, dataset, first))
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(str(error))
-    print_summary(table, len(dataset), time.monotonic() - start)
+    of = 'one graph of ' if args.shared else ''
+    print(f'{of}{len(dataset)} systems in {time.monotonic() - start:.1f} '
+          f'seconds')
+    print_summary(table)
+    if args.shared and args.window is not None:
+        print('windows of one recording are not independent: these '
+              'probabilities are overconfident')
     print(f'written into {args.out}: ' + ', '.join(
         name
         for name in RESULTS if os.path.exists(os.path.join(args.out, name))))
@@ -154,18 +188,15 @@ def open_systems(module: RelationalInference,
     return dataset
 
 
-def infer_all(
-    module: RelationalInference,
-    dataset: TrajectoryTable,
-    refined: bool,
-) -> tuple[pd.DataFrame, list[nx.MultiGraph], list[tuple[Data, Graph]]]:
-    """The edges of all systems, their graphs, and the first systems as they
-    are to be drawn."""
-    tables, graphs, first, done = [], [], [], 0
+def infer_each(module: RelationalInference, dataset: TrajectoryTable,
+               refined: bool) -> Results:
+    """A graph for each system."""
+    tables, graphs, done = [], [], 0
+    first: list[tuple[Data, Graph]] = []
     systems, particles = dataset.system_names, dataset.particle_names
     undirected = module.model.latent.undirected
-    for batch in track(SystemLoader(dataset, 100), 'inferring', transient=True):
-        batch, graph = infer(module, batch, refined)
+    for batch in batches(module, dataset):
+        graph = infer(module, batch, refined)
         end = done + batch.num_graphs
         names: dict[str, Any] = {
             'probability': graph.posterior,
@@ -177,20 +208,74 @@ def infer_all(
             to_networkx(batch, graph.edge_type, undirected=undirected, **names))
         first = first or take_apart(batch, graph)
         done = end
-    return pd.concat(tables), graphs, first
+    return Results(pd.concat(tables), graphs, first)
 
 
-def infer(module: RelationalInference, batch: Data,
-          refined: bool) -> tuple[Data, Graph]:
-    """The systems with `x` observed and `y` from the last observed frame on,
-    and their graphs."""
+def infer_shared(module: RelationalInference, dataset: TrajectoryTable,
+                 refined: bool) -> Results:
+    """One graph for all systems.
+
+    Raises:
+        ValueError: If they have not all the same particles and candidate
+            edges.
+    """
+    check_same_particles(dataset)
+    graph = Graph(*shared_graph(module.model, batches(module, dataset), refined,
+                                dataset.system_names))
+    first = [
+        split(module, dataset[i]) for i in range(min(NUM_DRAWN, len(dataset)))
+    ]
+    names: dict[str, Any] = {
+        'probability': graph.posterior,
+        'systems': ['all'],
+        'particles': dataset.particle_names[:1],
+    }
+    table = to_pandas(first[0], graph.edge_type, **names)
+    whole = to_networkx(first[0], graph.edge_type,
+                        undirected=module.model.latent.undirected, **names)
+    return Results(table.drop(columns='system'), [whole],
+                   [(data, graph) for data in first])
+
+
+def check_same_particles(dataset: TrajectoryTable) -> None:
+    """Makes sure that all systems have the particles of the first one.
+
+    Raises:
+        ValueError: If one has not.
+    """
+    names, particles = dataset.system_names, dataset.particle_names
+    for name, own in zip(names, particles):
+        if own != particles[0]:
+            odd = [p for p in own if p not in particles[0]]
+            odd += [p for p in particles[0] if p not in own]
+            raise ValueError(f"Systems that share a graph have the same "
+                             f"particles, but {odd[0]!r} is in only one of "
+                             f"the systems {names[0]!r} and {name!r}; leave "
+                             f"out --shared to infer a graph for each.")
+
+
+def batches(module: RelationalInference,
+            dataset: TrajectoryTable) -> Iterator[Batch]:
+    """All systems, as the model looks at them."""
+    for batch in track(SystemLoader(dataset, 100), 'inferring', transient=True):
+        yield split(module, batch)
+
+
+def split(module: RelationalInference, data: Any) -> Any:
+    """The systems with `x` observed and `y` from the last observed frame
+    on."""
     observed = module.config.num_observed
-    batch.x, batch.y = batch.x[:, :observed], batch.x[:, observed - 1:]
+    data.x, data.y = data.x[:, :observed], data.x[:, observed - 1:]
+    return data
+
+
+def infer(module: RelationalInference, batch: Data, refined: bool) -> Graph:
+    """The graphs of a batch of systems."""
     if refined:
-        return batch, Graph(*refine(module.model, batch))
+        return Graph(*refine(module.model, batch))
     posterior = module.model.posterior(batch)
-    return batch, Graph(torch.stack([q.argmax(-1) for q in posterior], dim=-1),
-                        posterior)
+    return Graph(torch.stack([q.argmax(-1) for q in posterior], dim=-1),
+                 posterior)
 
 
 def take_apart(batch: Batch, graph: Graph) -> list[tuple[Data, Graph]]:
@@ -245,17 +330,12 @@ def draw(module: RelationalInference, dataset: TrajectoryTable,
     return out
 
 
-def save(out: str, table: pd.DataFrame, graphs: list[nx.MultiGraph],
+def save(out: str, table: pd.DataFrame, graphs: Sequence[nx.MultiGraph],
          pictures: dict[str, Figure]) -> None:
     """Writes all results, then moves them into their place."""
     with tempfile.TemporaryDirectory(dir=out) as folder:
         table.to_csv(os.path.join(folder, 'edges.csv'), index=False)
-        graph = nx.disjoint_union_all(graphs)
-        # An edge's own number: those of the batches are not unique.
-        for number, (*_, attributes) in enumerate(graph.edges(data=True)):
-            attributes['id'] = str(number)
-        nx.write_graphml(graph, os.path.join(folder, 'graphs.graphml'),
-                         edge_id_from_attribute='id')
+        write_graphml(graphs, os.path.join(folder, 'graphs.graphml'))
         for name, figure in pictures.items():
             figure.savefig(os.path.join(folder, name))
         for name in RESULTS:
@@ -266,10 +346,8 @@ def save(out: str, table: pd.DataFrame, graphs: list[nx.MultiGraph],
                 os.remove(old)  # Of other systems, and replaced by nothing.
 
 
-def print_summary(table: pd.DataFrame, num_systems: int,
-                  seconds: float) -> None:
+def print_summary(table: pd.DataFrame) -> None:
     """What was found, and how sure the model is of it."""
-    print(f'{num_systems} systems in {seconds:.1f} seconds')
     for layer, rows in table.groupby('layer'):
         shares = rows['type'].value_counts(normalize=True).sort_index()
         print(f'layer {layer}: ' +

@@ -69,7 +69,8 @@ def error_table(
     """
     first = next(iter(reports.values()))
     horizons = list(first['rollout_mse'])
-    table = _make_table(title, [f'{h} steps' for h in horizons])
+    table = _make_table(
+        title, ['1 step' if h == 1 else f'{h} steps' for h in horizons])
     for row in ('static', f'{model} (learned)', f'{model} (true graph)'):
         values = published.published(published.ROLLOUT_MSE, dataset, row)
         if values is not None:

@@ -5,6 +5,7 @@ The states of metrics that add up over batches are plain sums, so results
 weigh each edge and each predicted value equally, whatever the batch size and
 the number of processes. Functions take all edges at once.
 """
+from .agreement import Agreement, agreement
 from .calibration import (
     Reliability,
     brier_score,
@@ -23,6 +24,7 @@ from .rollout_mse import RolloutMSE
 from .uncertainty import asymmetric_share, asymmetry, posterior_entropy
 
 __all__ = [
+    'Agreement',
     'Consistency',
     'EdgeAccuracy',
     'EdgeAccuracyResult',
@@ -33,6 +35,7 @@ __all__ = [
     'Relabelling',
     'Reliability',
     'RolloutMSE',
+    'agreement',
     'asymmetric_share',
     'asymmetry',
     'auroc',

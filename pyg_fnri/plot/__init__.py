@@ -1,5 +1,5 @@
-"""Pictures of trajectories, multiplex graphs, force laws, training curves and
-calibration.
+"""Pictures of trajectories, multiplex graphs, force laws, training curves,
+calibration and comparisons of candidates.
 
 Each function returns a :class:`matplotlib.figure.Figure` that belongs to no
 global state and needs no display: ``figure.savefig('picture.png')`` writes it.
@@ -9,6 +9,7 @@ from .curves import plot_curves
 from .laws import plot_laws
 from .multiplex import plot_multiplex
 from .reliability import plot_reliability
+from .selection import plot_selection
 from .trajectories import plot_trajectories
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     'plot_laws',
     'plot_multiplex',
     'plot_reliability',
+    'plot_selection',
     'plot_trajectories',
 ]

@@ -13,15 +13,29 @@ from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
 
 class ValidationLines(pl.Callback):
     """Prints a line after each validation, above the progress bar; what one
-    reads where there is no terminal to draw a bar on."""
+    reads where there is no terminal to draw a bar on. In brackets are the
+    accuracies of single layers, and, to compare the error of rollouts with,
+    those of the linear step and of standing still."""
     def on_validation_end(self, trainer: pl.Trainer,
                           pl_module: pl.LightningModule) -> None:
-        figures = [
-            f'{name.removeprefix("val_")} {value:.4g}'
-            for name, value in sorted(trainer.callback_metrics.items())
-            if name.startswith('val_')
-        ]
-        print(f'step {trainer.global_step}   ' + '   '.join(figures),
+        figures: dict[str, str] = {}
+        asides: dict[str, list[str]] = {}
+        for name, value in sorted(trainer.callback_metrics.items()):
+            if not name.startswith('val_'):
+                continue
+            name = name.removeprefix('val_').removesuffix('_share')
+            if name.startswith('accuracy_'):
+                aside = name.removeprefix('accuracy_')
+                asides.setdefault('accuracy', []).append(f'{aside} {value:.4g}')
+            elif name in ('linear_mse', 'static_mse'):
+                aside = name.removesuffix('_mse')
+                asides.setdefault('rollout_mse',
+                                  []).append(f'{aside} {value:.4g}')
+            else:
+                figures[name] = f'{name} {value:.4g}'
+        for name, of in asides.items():
+            figures[name] += f' ({", ".join(of)})'
+        print(f'step {trainer.global_step}   ' + '   '.join(figures.values()),
               flush=True)
 
 

@@ -1,4 +1,6 @@
 """Training without labels, the Lightning module that others derive from."""
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -7,10 +9,17 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_fnri.baselines import linear_rollout, static_rollout
 from pyg_fnri.losses import kl_divergence
-from pyg_fnri.metrics import EdgeAccuracy, RolloutMSE
+from pyg_fnri.metrics import (
+    EdgeAccuracy,
+    RolloutMSE,
+    asymmetric_share,
+    posterior_entropy,
+)
 from pyg_fnri.metrics.joint_type import joint_type
 from pyg_fnri.nn import LinearStep, MinMaxScaling, RelationalAutoEncoder
+from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.recipes import Recipe
 from pyg_fnri.training.config import Config
 
@@ -19,8 +28,11 @@ class RelationalInference(pl.LightningModule):
     """Trains any :class:`~pyg_fnri.nn.RelationalAutoEncoder` without labels.
 
     Batches hold :obj:`x` (observed), :obj:`y` (to predict) and
-    :obj:`edge_index`; where they also hold :obj:`edge_label`, validation
-    reports edge accuracies. Labels are never trained on.
+    :obj:`edge_index`. Validation reports what can be known without truth: the
+    loss, the error of rollouts beside those of predictions without
+    interactions, the entropy of the posterior and, of directed graphs, how
+    often the two directions of a pair differ. Where batches also hold
+    :obj:`edge_label`, it reports edge accuracies. Labels are never trained on.
 
     Args:
         model (RelationalAutoEncoder): The model.
@@ -90,8 +102,10 @@ class RelationalInference(pl.LightningModule):
         return nll + kl + self._penalty()
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        edge_type = self.model.predict(batch)
+        posterior = self.model.posterior(batch)
+        edge_type = torch.stack([q.argmax(-1) for q in posterior], dim=-1)
         self._log_prediction(batch, edge_type)
+        self._log_posterior(batch, edge_type, posterior)
         if 'edge_label' in batch:
             self.accuracy.update(edge_type, batch.edge_label)
 
@@ -141,22 +155,53 @@ class RelationalInference(pl.LightningModule):
         }
 
     def _log_prediction(self, batch: Data, edge_type: Tensor) -> None:
-        """Loss, and error of rollouts of 10 steps in the paper's unit, 1e-5
-        of min-max units squared, of what a graph predicts."""
+        """Loss of what a graph predicts, and error of rollouts of 10 steps in
+        the paper's unit, 1e-5 of min-max units squared: of the model and,
+        which training does not change, of predictions without interactions."""
         model, recipe = self.model, self.recipe
         edge_attr = model.latent.encode_types(edge_type)
         nll = recipe.reconstruction(model, batch, edge_attr)
         steps = max(1, min(10, batch.y.size(1) - model.decoder.burn_in))
         first = model.decoder.burn_in - 1
-        mse = RolloutMSE([steps])
-        y = model.decode(batch.y, batch.edge_index, edge_attr, steps)
-        mse.update({steps: self.units(y)[:, first:]},
-                   self.units(batch.y)[:, 1 + first:])
-        self.log_dict(
-            {
-                'val_loss': nll,
-                'val_rollout_mse': 1e5 * mse.compute()[steps]
-            }, batch_size=batch.num_graphs, sync_dist=True)
+        rollout = model.decode(batch.y, batch.edge_index, edge_attr, steps)
+        y = self.units(batch.y)[:, first:]
+        predictions = {
+            'rollout': self.units(rollout)[:, first:],
+            'static': static_rollout(y, steps),
+            'linear': linear_rollout(self.linear_step, y, steps),
+        }
+        report = {'val_loss': nll}
+        for name, prediction in predictions.items():
+            mse = RolloutMSE([steps])
+            mse.update({steps: prediction}, y[:, 1:])
+            report[f'val_{name}_mse'] = 1e5 * mse.compute()[steps]
+        self.log_dict(report, batch_size=batch.num_graphs, sync_dist=True)
+
+    def _log_posterior(self, batch: Data, edge_type: Tensor,
+                       posterior: Sequence[Tensor]) -> None:
+        """What can be known of inferred graphs without truth, as a mean over
+        their layers: the posterior's entropy as a share of the largest there
+        can be; of directed graphs, the share of pairs whose two directions
+        differ."""
+        if not len(edge_type):
+            return  # No mean.
+        entropy = [
+            posterior_entropy(q) / math.log(q.size(-1)) for q in posterior
+        ]
+        self.log('val_entropy_share',
+                 torch.stack(entropy).mean().float(), batch_size=len(edge_type),
+                 sync_dist=True)
+        reverse = reverse_edges(batch.edge_index)
+        edge = torch.arange(len(reverse), device=reverse.device)
+        num_pairs = int((edge < reverse).sum())
+        if num_pairs and not self.model.latent.undirected:
+            differ = [
+                asymmetric_share(types, reverse)
+                for types in edge_type.unbind(-1)
+            ]
+            self.log('val_asymmetric_share',
+                     torch.stack(differ).mean().float(), batch_size=num_pairs,
+                     sync_dist=True)
 
     def _penalty(self) -> Tensor:
         """The recipe's L2 term on the encoder's weights."""

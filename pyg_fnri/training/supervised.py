@@ -50,8 +50,10 @@ class SupervisedInference(RelationalInference):
         if self.target in batch:
             self.log('val_loss', self._cross_entropy(logits, batch),
                      batch_size=batch.num_graphs, sync_dist=True)
+        edge_type = self.model.latent.predict(logits)
+        self._log_posterior(batch, edge_type,
+                            self.model.latent.posterior(logits))
         if 'edge_label' in batch:
-            edge_type = self.model.latent.predict(logits)
             self.accuracy.update(edge_type, batch.edge_label)
 
     def _cross_entropy(self, logits: Tensor, batch: Data) -> Tensor:

@@ -9,15 +9,14 @@ from pyg_fnri.experiments import (
     measure_halves,
 )
 from pyg_fnri.experiments.compression import HORIZONS
-from pyg_fnri.training import Config
+from pyg_fnri.training import Config, build_module
 
 
 @pytest.fixture
 def module():
-    return Config(in_channels=4, num_observed=49, num_edge_types=[2, 2],
-                  recipe='paper', options={
-                      'hidden_channels': 8
-                  }).build()
+    return build_module(
+        Config(in_channels=4, num_observed=49, num_edge_types=[2, 2],
+               recipe='paper', options={'hidden_channels': 8}))
 
 
 def make_halves(observed, following):

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.experiments import draw_continuations, trajectories
 from pyg_fnri.experiments.trajectories import find_relabelling
-from pyg_fnri.training import Config
+from pyg_fnri.training import Config, build_module
 from pyg_fnri.transforms import SplitTrajectory
 
 
@@ -17,10 +17,9 @@ def systems(tiny_root):
 
 @pytest.fixture
 def module(systems):
-    module = Config(in_channels=4, num_observed=49, num_edge_types=[2, 2],
-                    recipe='paper', options={
-                        'hidden_channels': 8
-                    }).build()
+    module = build_module(
+        Config(in_channels=4, num_observed=49, num_edge_types=[2, 2],
+               recipe='paper', options={'hidden_channels': 8}))
     module.fit_units(systems._data.x)
     return module.eval()
 

@@ -32,6 +32,24 @@ def test_curves_without_truth_have_no_accuracy_panel():
     assert ax.get_xlabel() == 'epoch' and ax.get_ylabel() == 'loss'
 
 
+def test_errors_and_shares_have_panels_of_their_own():
+    figure = plot_curves(
+        pd.DataFrame({
+            'step': [1, 2],
+            'val_loss': [3., 2.],
+            'val_rollout_mse': [90., 9.],
+            'val_static_mse': [200., 200.],
+            'val_entropy_share': [1., 0.5],
+        }))
+    assert [[x.get_label() for x in ax.lines] for ax in figure.axes] == [
+        ['val_loss'],
+        ['val_rollout_mse', 'val_static_mse'],
+        ['val_entropy_share'],
+    ]
+    assert [ax.get_yscale()
+            for ax in figure.axes] == ['linear', 'log', 'linear']
+
+
 @pytest.mark.parametrize('columns', [
     dict(loss=[1., 2.]),
     dict(step=[1, 2], speed=[1., 2.]),

@@ -193,3 +193,84 @@ def test_untrained_parts_are_refused(script, own_root, own_run, own_table,
     if regime == 'supervised':  # Graphs, but nothing to predict with.
         script.main(arguments)
         assert set(read(tmp_path / 'out')) == RESULTS - {'trajectories.png'}
+
+
+def test_systems_of_the_same_particles_share_a_graph(script, arguments, own_run,
+                                                     write_table, tmp_path,
+                                                     capsys):
+    data = write_table(tmp_path / 'new.csv', [4] * 6)
+    script.main([*arguments, '--data', data])
+    each = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
+    script.main([*arguments, '--data', data, '--shared', '--overwrite'])
+    assert 'one graph of 6 systems' in capsys.readouterr().out
+    assert set(read(tmp_path / 'graphs')) == RESULTS
+    table = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
+    assert list(table.columns) == [
+        'sender', 'receiver', 'layer', 'type', 'probability'
+    ]
+    first = each[each.system == 's0'].reset_index(drop=True)
+    keys = ['sender', 'receiver', 'layer']
+    assert table[keys].equals(first[keys])
+    # Of two equally likely types, odds multiply.
+    one = each.probability.where(each.type == 1, 1 - each.probability)
+    odds = np.log(one / (1 - one)).groupby([each[key] for key in keys]).sum()
+    expected = [odds[tuple(row)] for row in table[keys].to_numpy()]
+    found = table.probability.where(table.type == 1, 1 - table.probability)
+    np.testing.assert_allclose(np.log(found / (1 - found)), expected, atol=1e-3,
+                               rtol=1e-3)
+    graph = nx.read_graphml(tmp_path / 'graphs' / 'graphs.graphml')
+    assert graph.number_of_nodes() == 4
+    assert 2 * graph.number_of_edges() == (table.type > 0).sum()
+
+
+def test_shared_graphs_are_refined_and_are_candidates(script, arguments,
+                                                      write_table, tmp_path,
+                                                      capsys):
+    data = write_table(tmp_path / 'new.csv', [3])
+    arguments = [*arguments, '--data', data, '--shared', '--window', '10']
+    script.main(arguments)
+    assert 'windows of one recording are not indep' in capsys.readouterr().out
+    plain = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
+    script.main([*arguments, '--refine', '--overwrite'])
+    refined = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
+    assert not refined.probability.equals(plain.probability)
+    # What is found for all systems can be the candidates of all systems.
+    some = refined[refined.layer == 0].iloc[:4]
+    some.to_csv(tmp_path / 'some.csv', index=False)
+    script.main([
+        *arguments, '--edges',
+        str(tmp_path / 'some.csv'), '--out',
+        str(tmp_path / 'again')
+    ])
+    again = pd.read_csv(tmp_path / 'again' / 'edges.csv')
+    ends = ['sender', 'receiver']
+    assert again[again.layer == 0][ends].values.tolist() == (
+        some[ends].values.tolist())
+
+
+def test_other_particles_share_no_graph(script, arguments, write_table,
+                                        tmp_path):
+    data = write_table(tmp_path / 'new.csv', [3, 3, 4])
+    with pytest.raises(SystemExit,
+                       match="'p3' is in only one of .* 's0' and 's2'"):
+        script.main([*arguments, '--data', data, '--shared'])
+    # As many particles are not the same ones.
+    table = pd.read_csv(write_table(tmp_path / 'new.csv', [3, 3]))
+    table.loc[table.system == 's1', 'particle'] += 'x'
+    table.to_csv(data, index=False)
+    with pytest.raises(SystemExit, match="'p0x' is in only one of"):
+        script.main([*arguments, '--data', data, '--shared'])
+    assert not read(tmp_path / 'graphs')
+
+
+def test_other_candidates_share_no_graph(script, arguments, write_table,
+                                         tmp_path):
+    data = write_table(tmp_path / 'new.csv', [3, 3])
+    edges = pd.DataFrame([('s0', 'p0', 'p1'), ('s1', 'p0', 'p2')],
+                         columns=['system', 'sender', 'receiver'])
+    edges.to_csv(tmp_path / 'edges.csv', index=False)
+    with pytest.raises(SystemExit, match="system 's1' are not those of .*'s0'"):
+        script.main([
+            *arguments, '--data', data, '--shared', '--edges',
+            str(tmp_path / 'edges.csv')
+        ])

@@ -82,7 +82,8 @@ def test_checkpoint_tells_how_it_was_made(tiny_run):
         'name': 'springs_charges',
         'num_particles': 5,
         'num_systems': [64, 32, 32],
-        'seed': 0
+        'seed': 0,
+        'split_by': 'system'
     }
 
 

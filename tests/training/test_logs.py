@@ -13,6 +13,14 @@ def test_validation_prints_a_line(trained, val, capsys):
     trainer.validate(trained[0], SystemLoader(val, batch_size=32),
                      verbose=False)
     line, = capsys.readouterr().out.splitlines()
-    assert line.startswith('step 0   accuracy 0.')
-    loss = trainer.callback_metrics['val_loss']
-    assert f'loss {loss:.4g}' in line
+    value = {
+        name.removeprefix('val_'): f'{value:.4g}'
+        for name, value in trainer.callback_metrics.items()
+    }
+    assert line == (
+        f"step 0   accuracy {value['accuracy']} (charge "
+        f"{value['accuracy_charge']}, spring {value['accuracy_spring']})   "
+        f"entropy {value['entropy_share']}   loss {value['loss']}   "
+        f"rollout_mse {value['rollout_mse']} (linear {value['linear_mse']}, "
+        f"static {value['static_mse']})")
+    assert len(line) < 140  # To be read at a glance.

@@ -73,6 +73,7 @@ def test_every_model_is_supervised_in_its_own_types(train, val, model):
     report = validate(module, val)
     assert report['val_loss'] == pytest.approx(expected.item(), rel=1e-5)
     assert 0.2 < report['val_accuracy'] < 1
+    assert 0.5 < report['val_entropy_share'] < 1  # Next to untrained.
 
 
 def test_best_checkpoint_is_that_of_the_highest_accuracy():

@@ -32,7 +32,9 @@ def test_validation_takes_the_true_graph(train, val):
         losses.append(
             module.recipe.reconstruction(module.model, batch, edge_attr).item())
     report = validate(module, val)
-    assert set(report) == {'val_loss', 'val_rollout_mse'}
+    assert set(report) == {
+        'val_loss', 'val_rollout_mse', 'val_static_mse', 'val_linear_mse'
+    }
     assert report['val_loss'] == pytest.approx(losses[0], rel=1e-4)
     assert losses[1] != pytest.approx(losses[0], rel=1e-4)
 

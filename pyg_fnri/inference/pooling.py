@@ -1,0 +1,182 @@
+"""One interaction graph for many systems, from the posteriors of each."""
+from collections.abc import Iterable, Sequence
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_fnri.inference.refine import ANNEALING, refine
+from pyg_fnri.inference.search import Refined
+from pyg_fnri.nn import CategoricalLatent, RelationalAutoEncoder
+
+#: What one system alone can say against a type: not even a posterior that is
+#: sure and wrong outvotes all others.
+LEAST_PROBABILITY = 1e-6
+
+
+def pool_posteriors(
+    log_posterior: Sequence[Tensor],
+    num_systems: int,
+    prior: Optional[Sequence[Sequence[float]]] = None,
+) -> list[Tensor]:
+    r"""The posterior of one graph that all systems share. Given the graph,
+    observations of different systems are independent, so that
+
+    .. math::
+        \log q(\mathbf{z} | \mathbf{x}_1, \ldots, \mathbf{x}_S) =
+        \sum_s \log q(\mathbf{z} | \mathbf{x}_s) - (S - 1) \log p(\mathbf{z})
+
+    up to a constant: each posterior holds the prior once. Not in the paper.
+    The types of sfNRI have odds against null instead, which multiply in the
+    same way; its prior is uniform.
+
+    Systems that are not independent, such as windows of one recording, make
+    the pooled posterior overconfident: what they have in common counts many
+    times. So does a bias that all posteriors have: the more systems, the more
+    it matters how well the encoder is calibrated.
+
+    Args:
+        log_posterior: Log-probabilities :obj:`[num_systems * num_edges, K_a]`
+            of each layer-graph's types, system after system, with the same
+            edges in the same order.
+        num_systems: How many systems there are.
+        prior: Probabilities :obj:`[K_a]` of each layer-graph's types, which
+            need not sum to 1. (default: uniform)
+
+    Returns:
+        Log-probabilities :obj:`[num_edges, K_a]` of each layer-graph's types,
+        in double precision.
+
+    Raises:
+        ValueError: If there are no systems, the edges are no multiple of
+            them, or the prior does not fit.
+    """
+    sizes = [log_q.size(-1) for log_q in log_posterior]
+    if prior is None:
+        prior = [[1.0] * size for size in sizes]
+    if ([len(p) for p in prior] != sizes
+            or not all(0 < value < float('inf') for p in prior for value in p)):
+        raise ValueError(f"Expected a prior of numbers above 0 for each type "
+                         f"of each layer-graph, of lengths {sizes}, but got "
+                         f"{prior}.")
+    if num_systems < 1 or any(len(q) % num_systems for q in log_posterior):
+        raise ValueError(f"Expected the posteriors of the same edges in each "
+                         f"of {num_systems} systems, but they are of "
+                         f"{[len(q) for q in log_posterior]} edges in all.")
+    out = []
+    for log_q, p in zip(log_posterior, prior):
+        num_edges = len(log_q) // num_systems
+        each = log_q.double().view(num_systems, num_edges, len(p))
+        log_p = each.new_tensor(p).log()
+        pooled = each.sum(0) - (num_systems - 1) * log_p
+        out.append(pooled.log_softmax(-1))
+    return out
+
+
+def shared_candidates(
+    data: Data,
+    systems: Optional[Sequence[Any]] = None,
+) -> Tensor:
+    """The candidate edges that all systems of a batch have, by the numbers
+    of the particles in a system, :obj:`[2, num_edges]`.
+
+    Args:
+        data: One system, or a batch of them.
+        systems: What each system is called. (default: 0, 1, ...)
+
+    Raises:
+        ValueError: If a system differs from the first one in its number of
+            particles or in its candidate edges; it is named.
+    """
+    if data.get('batch') is None:
+        return data.edge_index
+    size = data.batch.bincount()
+    names = range(len(size)) if systems is None else systems
+    owner = data.batch[data.edge_index[1]]
+    num_edges = owner.bincount(minlength=len(size))
+    for what, count in (('particles', size), ('candidate edges', num_edges)):
+        if bool((count != count[0]).any()):
+            other = int((count != count[0]).int().argmax())
+            raise ValueError(
+                f"Systems that share a graph have the same particles and "
+                f"candidate edges, but system {names[0]!r} has {count[0]} "
+                f"{what} and system {names[other]!r} has {count[other]}; "
+                f"leave out those that differ, or infer a graph for each.")
+    local = (data.edge_index - size[0] * owner).view(2, len(size), num_edges[0])
+    differs = (local != local[:, :1]).any(0).any(-1)
+    if bool(differs.any()):
+        other = int(differs.int().argmax())
+        raise ValueError(
+            f"Systems that share a graph have the same candidate edges in the "
+            f"same order, but those of system {names[other]!r} are not those "
+            f"of system {names[0]!r}; give the same to all, such as all "
+            f"pairs, or infer a graph for each.")
+    return local[:, 0]
+
+
+def shared_graph(
+    model: RelationalAutoEncoder,
+    batches: Iterable[Data],
+    refined: bool = False,
+    systems: Optional[Sequence[Any]] = None,
+) -> Refined:
+    """One graph for all systems, such as recordings of the same particles: the
+    most probable one of the pooled posterior, see :func:`pool_posteriors`,
+    which warns of systems that are not independent.
+
+    Args:
+        model: A trained model.
+        batches: Observed trajectories of all systems; a list of one batch
+            where they fit into it.
+        refined: Whether the graph of each system is refined first, by
+            :func:`~pyg_fnri.inference.refine`; what is pooled is then the
+            probability of each edge's types given the system's other edges.
+        systems: What each system is called, for messages.
+            (default: 0, 1, ...)
+
+    Returns:
+        The graph, and the pooled posterior, of the edges of one system.
+
+    Raises:
+        ValueError: If there are no systems, or one has other particles or
+            candidate edges than the first; and
+        As :meth:`RelationalAutoEncoder.posterior`.
+    """
+    logs: list[list[Tensor]] = []
+    first, num_systems = None, 0
+    for batch in batches:
+        number = getattr(batch, 'num_graphs', 1)  # A single Data.
+        end = num_systems + number
+        names = (range(num_systems, end)
+                 if systems is None else systems[num_systems:end])
+        candidates = shared_candidates(batch, names)
+        if first is None:
+            first, first_name = candidates, names[0]
+        elif not first.equal(candidates):
+            raise ValueError(
+                f"Systems that share a graph have the same particles and "
+                f"candidate edges in the same order, but those of system "
+                f"{names[0]!r} are not those of system {first_name!r}; give "
+                f"the same to all, or infer a graph for each.")
+        posterior = (refine(model, batch).posterior
+                     if refined else model.posterior(batch))
+        logs.append([q.clamp(min=LEAST_PROBABILITY).log() for q in posterior])
+        num_systems = end
+    if not logs:
+        raise ValueError("There are no systems to infer a graph of; the data "
+                         "set is empty.")
+    pooled = pool_posteriors([torch.cat(layer) for layer in zip(*logs)],
+                             num_systems, _prior(model, refined))
+    return Refined(torch.stack([q.argmax(-1) for q in pooled], dim=-1),
+                   [q.exp().to(logs[0][0].dtype) for q in pooled])
+
+
+def _prior(model: RelationalAutoEncoder,
+           refined: bool) -> Optional[list[list[float]]]:
+    """What each posterior holds of the prior: refining lets the encoder, and
+    the prior with it, have less of a say."""
+    if not isinstance(model.latent, CategoricalLatent):
+        return None
+    weight = ANNEALING[-1].prior_weight if refined else 1.0
+    return [[p**weight for p in layer] for layer in model.latent.prior]
