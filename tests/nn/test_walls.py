@@ -20,9 +20,9 @@ def trajectories(half_width=1.0, num_nodes=400, num_steps=60, step=0.1):
         position = position + step * velocity
         x, v = position[:, 0], velocity[:, 0]
         out = x.abs() > half_width
-        position = torch.stack(
-            [torch.where(out, 2 * half_width * x.sign() - x, x),
-             position[:, 1]], -1)
+        position = torch.stack([
+            torch.where(out, 2 * half_width * x.sign() - x, x), position[:, 1]
+        ], -1)
         velocity = torch.stack([torch.where(out, -v, v), velocity[:, 1]], -1)
     return torch.stack(frames, dim=1)
 
