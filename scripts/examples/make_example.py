@@ -2,7 +2,7 @@
 
     python scripts/examples/make_example.py
 
-Simulates 100 systems of five particles under springs and charges, without
+Simulates 100 systems of five particles under springs of two kinds, without
 walls, and writes them the way measurements come: positions alone, rounded to a
 millimetre, five a second, in a table with a row per system, time and particle.
 The true interactions go to a table of their own, example_interactions.csv, for
@@ -17,12 +17,12 @@ import pandas as pd
 
 from pyg_fnri.convert import to_pandas
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.simulation import Charge, Newtonian, Spring
+from pyg_fnri.simulation import FiniteSpring, Newtonian, Spring
 from pyg_fnri.writing import check_writable, written_whole
 
-#: Not the paper's: there are no walls, particles start further apart, charges
-#: are stronger, and frames, of which there are 50, are 0.2 s apart.
-SYSTEM = Newtonian((Spring(0.1), Charge(1.0)), box_half_width=None,
+#: Not the paper's: there are no walls, particles start further apart, finite
+#: springs are stronger and longer, and the 50 frames are 0.2 s apart.
+SYSTEM = Newtonian((Spring(0.1), FiniteSpring(0.3, 2.0)), box_half_width=None,
                    num_steps=10_200, sample_every=200, position_std=1.0)
 PARTICLES = list('abcde')
 

@@ -21,11 +21,10 @@ def test_command_makes_the_files_that_are_there(script, tmp_path, capsys):
     assert 'example.csv: 25,000 rows' in capsys.readouterr().out
     truth = (tmp_path / TRUTH.name).read_text()
     assert truth == TRUTH.read_text()
-    # Close encounters amplify the last bit, which processors may differ in.
+    # Processors may differ in the last bit, and so in what it is rounded to.
     made, there = (pd.read_csv(path) for path in (tmp_path / TABLE.name, TABLE))
     assert list(made.columns) == list(there.columns)
-    assert np.isclose(made[['x', 'y']], there[['x', 'y']],
-                      atol=2e-3).mean() > 0.95
+    assert np.isclose(made[['x', 'y']], there[['x', 'y']], atol=2e-3).all()
     names = ['system', 'time', 'particle']
     pd.testing.assert_frame_equal(made[names], there[names])
 
@@ -42,11 +41,11 @@ def test_table_and_truth_fit(tmp_path):
     assert len(dataset) == 100
     assert dataset[0].x.shape == (5, 50, 4)
     assert dataset.time_step == pytest.approx(0.2)
-    assert dataset.names == ['charge', 'spring']
+    assert dataset.names == ['finite_spring', 'spring']
     assert dataset.num_edge_types == [2, 2]
-    # Springs are as many as not; most pairs are of no two charges.
+    # No type is so common that guessing it would look like an inference.
     share = dataset.edge_label.double().mean(0)
-    assert 0.3 < share[0] < share[1] < 0.6
+    assert share.sub(0.5).abs().max() < 0.1
 
 
 @pytest.mark.slow
