@@ -50,6 +50,7 @@ from torch_geometric.data import Batch, Data
 from pyg_fnri.convert import to_networkx, to_pandas
 from pyg_fnri.convert.graphml import write_graphml
 from pyg_fnri.datasets import TrajectoryTable
+from pyg_fnri.evaluation import encoder_graph
 from pyg_fnri.inference import refine, shared_graph
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.opening import describe_files, frame_interval, open_dataset
@@ -273,9 +274,7 @@ def infer(module: RelationalInference, batch: Data, refined: bool) -> Graph:
     """The graphs of a batch of systems."""
     if refined:
         return Graph(*refine(module.model, batch))
-    posterior = module.model.posterior(batch)
-    return Graph(torch.stack([q.argmax(-1) for q in posterior], dim=-1),
-                 posterior)
+    return Graph(*encoder_graph(module.model, batch))
 
 
 def take_apart(batch: Batch, graph: Graph) -> list[tuple[Data, Graph]]:

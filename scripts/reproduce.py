@@ -34,7 +34,6 @@ A part of them:
     python scripts/reproduce.py --cell springs_charges-fnri-learned-0
 """
 import argparse
-import importlib.util
 import json
 import os
 import shlex
@@ -66,6 +65,7 @@ from pyg_fnri.experiments import (
     parameter_report,
 )
 from pyg_fnri.experiments.cell import REGIMES, TABLES
+from pyg_fnri.experiments.sibling import load_sibling
 from pyg_fnri.opening import open_dataset
 from pyg_fnri.plot.compression import plot_compression
 from pyg_fnri.training import load_checkpoint
@@ -239,12 +239,7 @@ def run_cells(cells: list[Cell], runner: Runner, again: bool) -> list[str]:
 
 def run_script(name: str, arguments: list[str]) -> None:
     """Runs another script of this folder, in this process."""
-    path = Path(__file__).with_name(f'{name}.py')
-    spec = importlib.util.spec_from_file_location(f'scripts_{name}', path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.main(arguments)
+    load_sibling(__file__, name).main(arguments)
 
 
 def report(runner: Runner, args: argparse.Namespace, results: str) -> list[str]:

@@ -49,7 +49,6 @@ the models, runs/2-2-seed-0/best.ckpt and so on, for scripts/infer.py.
 """
 import argparse
 import contextlib
-import importlib.util
 import json
 import math
 import os
@@ -76,6 +75,7 @@ from pyg_fnri.experiments.selection_report import (
     selection_paragraph,
     selection_table,
 )
+from pyg_fnri.experiments.sibling import load_sibling
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.opening import open_dataset
 from pyg_fnri.plot import plot_selection
@@ -196,12 +196,7 @@ def main(argv: Optional[list[str]] = None) -> None:
 
 def load_train() -> ModuleType:
     """scripts/train.py as a module."""
-    path = Path(__file__).with_name('train.py')
-    spec = importlib.util.spec_from_file_location('scripts_train', path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_sibling(__file__, 'train')
 
 
 def simulate(args: argparse.Namespace) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from pyg_fnri.inference.refine import ANNEALING, refine
 from pyg_fnri.inference.search import Refined
 from pyg_fnri.nn import CategoricalLatent, RelationalAutoEncoder
+from pyg_fnri.nn.latent import most_probable
 
 #: What one system alone can say against a type: not even a posterior that is
 #: sure and wrong outvotes all others.
@@ -168,7 +169,7 @@ def shared_graph(
                          "set is empty.")
     pooled = pool_posteriors([torch.cat(layer) for layer in zip(*logs)],
                              num_systems, _prior(model, refined))
-    return Refined(torch.stack([q.argmax(-1) for q in pooled], dim=-1),
+    return Refined(most_probable(pooled),
                    [q.exp().to(logs[0][0].dtype) for q in pooled])
 
 

@@ -80,7 +80,7 @@ class Latent(torch.nn.Module, ABC):
 
     def predict(self, logits: Tensor) -> Tensor:
         """The most probable types, :obj:`[num_edges, num_layers]` int64."""
-        return torch.stack([q.argmax(-1) for q in self.posterior(logits)], -1)
+        return most_probable(self.posterior(logits))
 
     def cross_entropy(self, logits: Tensor, edge_type: Tensor) -> Tensor:
         r"""What supervision minimises: :math:`-\log q` of given types
@@ -304,6 +304,12 @@ class SigmoidLatent(Latent):
         sizes = [k - 1 for k in self.num_edge_types]
         return torch.stack([part.sum(-1) for part in loss.split(sizes, -1)],
                            dim=-1)
+
+
+def most_probable(posterior: Sequence[Tensor]) -> Tensor:
+    """The most probable type of each edge, :obj:`[num_edges, num_layers]`
+    int64, from :obj:`[num_edges, K_a]` per layer-graph."""
+    return torch.stack([q.argmax(-1) for q in posterior], dim=-1)
 
 
 def reverse_edges(edge_index: Tensor) -> Tensor:

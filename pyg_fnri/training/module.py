@@ -19,7 +19,7 @@ from pyg_fnri.metrics import (
 )
 from pyg_fnri.metrics.joint_type import joint_type
 from pyg_fnri.nn import LinearStep, MinMaxScaling, RelationalAutoEncoder
-from pyg_fnri.nn.latent import reverse_edges
+from pyg_fnri.nn.latent import most_probable, reverse_edges
 from pyg_fnri.recipes import Recipe
 from pyg_fnri.training.config import Config
 
@@ -103,7 +103,7 @@ class RelationalInference(pl.LightningModule):
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         posterior = self.model.posterior(batch)
-        edge_type = torch.stack([q.argmax(-1) for q in posterior], dim=-1)
+        edge_type = most_probable(posterior)
         self._log_prediction(batch, edge_type)
         self._log_posterior(batch, edge_type, posterior)
         if 'edge_label' in batch:

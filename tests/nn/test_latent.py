@@ -7,7 +7,7 @@ from torch.distributions import kl_divergence as torch_kl
 
 from pyg_fnri.data import fully_connected
 from pyg_fnri.nn import CategoricalLatent, SigmoidLatent
-from pyg_fnri.nn.latent import reverse_edges
+from pyg_fnri.nn.latent import most_probable, reverse_edges
 
 LATENTS = [
     CategoricalLatent([2, 2]),
@@ -462,3 +462,11 @@ def test_sigmoids_are_taught_one_by_one():
         binary.cross_entropy(logits[:, :1], edge_type[:, :1]),
         super(SigmoidLatent, binary).cross_entropy(logits[:, :1],
                                                    edge_type[:, :1]))
+
+
+def test_most_probable_types_of_layers_of_different_size():
+    posterior = [
+        torch.tensor([[0.9, 0.1], [0.3, 0.7]]),
+        torch.tensor([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
+    ]
+    assert most_probable(posterior).tolist() == [[0, 2], [1, 0]]
