@@ -3,41 +3,49 @@
 A description is a plain dictionary, which :class:`~pyg_fnri.training.Config`
 keeps: the arguments of a simulated data set, or of a user's own files.
 """
+import hashlib
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Optional, Union
 
-from pyg_fnri.datasets import ParticleSystems, TrajectoryTable
+from pyg_fnri.datasets import NRIFolder, ParticleSystems, TrajectoryTable
 from pyg_fnri.datasets.sources import content_digest, is_array
 from pyg_fnri.transforms import NearestNeighbours, WithinRadius
 
-Systems = Union[ParticleSystems, TrajectoryTable]
+Systems = Union[ParticleSystems, TrajectoryTable, NRIFolder]
 
 
 def describe_files(
-    table: str,
+    data: str,
     edges: Optional[str] = None,
     interactions: Optional[str] = None,
     *,
     num_observed: int,
     window: Optional[int] = None,
+    stride: Optional[int] = None,
     neighbours: Optional[int] = None,
     radius: Optional[float] = None,
     directed: bool = False,
     seed: int = 0,
+    reading: Optional[Mapping[str, Any]] = None,
 ) -> dict[str, Any]:
     """Describes a user's own trajectories. Their files are known by place and
     content, so that other trajectories of the same name are told apart.
 
     Args:
-        table (str): The trajectories, as for
-            :class:`~pyg_fnri.datasets.TrajectoryTable`.
+        data (str): The trajectories, as for
+            :class:`~pyg_fnri.datasets.TrajectoryTable`; or a folder, as for
+            :class:`~pyg_fnri.datasets.NRIFolder`, which has splits and, where
+            it is known, the truth of its own.
         edges (str, optional): The candidate edges. (default: all pairs)
         interactions (str, optional): The truth, where it is known.
         num_observed (int): The frames that the encoder sees; candidate edges
             depend on no others.
         window (int, optional): The frames of a system.
             (default: whole recordings)
+        stride (int, optional): Frames from the start of one window to the
+            next. (default: `window`)
         neighbours (int, optional): Keep only the candidate edges from so many
             nearest neighbours.
         radius (float, optional): Keep only those between particles that come
@@ -45,24 +53,45 @@ def describe_files(
         directed (bool): Whether a near neighbour is one in one direction
             only. (default: `False`)
         seed (int): Seed of the split by system. (default: 0)
+        reading (mapping, optional): How the trajectories are read: any of the
+            arguments `system`, `time`, `particle`, `position`, `velocity`,
+            `time_step` and `max_gap` of
+            :class:`~pyg_fnri.datasets.TrajectoryTable`; of a folder,
+            `time_step` alone.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If both, neighbours and a radius, are given.
+        ValueError: If both, neighbours and a radius, are given; or, of a
+            folder, what it has of its own.
     """
     if neighbours is not None and radius is not None:
         raise ValueError('Candidate edges are chosen by neighbours or by '
                          'radius, but both were given; leave one of them out.')
+    folder = os.path.isdir(data)
+    cuts = {'window': window, 'stride': stride}
+    if folder:
+        for name, value in {
+                'edges': edges,
+                'interactions': interactions,
+                **cuts,
+                **(reading or {})
+        }.items():
+            if value is not None and name != 'time_step':
+                raise ValueError(
+                    f"'{data}' is a folder, whose arrays tell systems, "
+                    f"features and interactions by themselves; leave out "
+                    f"{name}={value}, or name a file.")
     files = {
         kind: os.path.abspath(path)
-        for kind, path in (('table', table), ('edges', edges),
-                           ('interactions', interactions)) if path is not None
+        for kind, path in (('folder' if folder else 'table', data),
+                           ('edges', edges), ('interactions', interactions))
+        if path is not None
     }
-    return {
+    out: dict[str, Any] = {
         'files': files,
         'digests': {
-            kind: content_digest(f)
-            for kind, f in files.items()
+            kind: _digest(path)
+            for kind, path in files.items()
         },
         'num_observed': num_observed,
         'window': window,
@@ -71,6 +100,12 @@ def describe_files(
         'directed': directed,
         'seed': seed,
     }
+    # Only where they are given, as older descriptions are without.
+    if stride is not None:
+        out['stride'] = stride
+    if reading:
+        out['reading'] = dict(reading)
+    return out
 
 
 def open_dataset(
@@ -86,7 +121,8 @@ def open_dataset(
             arguments `name`, `num_particles`, `num_systems`, `seed` and
             `split_by` of :class:`~pyg_fnri.datasets.ParticleSystems`.
         root (str): Where data sets are kept.
-        split (str): `'train'`, `'val'` or `'test'`; of files also `'all'`.
+        split (str): `'train'`, `'val'` or `'test'`; of files, but not of
+            folders, also `'all'`.
         transform (callable, optional): Applied to a system on each access.
 
     Raises:
@@ -114,12 +150,55 @@ def frame_interval(
     dataset: Systems,
 ) -> Optional[float]:
     """The time from one frame to the next, in seconds or the unit of a
-    table's times; None of arrays, which do not tell."""
+    table's times; None of arrays, which do not tell, unless it was given or
+    their velocities are derived by it."""
     if isinstance(dataset, ParticleSystems):
         return dataset.frame_interval
-    if is_array(description['files']['table']):
-        return None
+    reading = description.get('reading', {})
+    if isinstance(dataset, NRIFolder):
+        return reading.get('time_step')
+    derived = bool(reading.get('position')) and not reading.get('velocity')
+    if is_array(description['files']['table']) and not derived:
+        return reading.get('time_step')
     return dataset.time_step
+
+
+def remembered_reading(description: Mapping[str, Any],
+                       data: str) -> dict[str, Any]:
+    """How other trajectories are read as those described were: the `reading`
+    of :func:`describe_files`. It says nothing if one is a table and the other
+    an array, as features then have no names in common.
+
+    Args:
+        description (mapping): That of a checkpoint.
+        data (str): The other trajectories.
+    """
+    table = description.get('files', {}).get('table')
+    if (table is None or os.path.isdir(data)
+            or is_array(table) != is_array(data)):
+        return {}
+    return dict(description.get('reading', {}))
+
+
+def check_directions(dataset: Systems, undirected: bool) -> None:
+    """Makes sure that a model of undirected graphs is not measured by a truth
+    that it cannot give.
+
+    Args:
+        dataset: With the truth, where it is known.
+        undirected (bool): Whether the model infers one type for both
+            directions of a pair.
+
+    Raises:
+        ValueError: If the truth of the user's own data is directed, and the
+            model is not.
+    """
+    if undirected and not isinstance(dataset, ParticleSystems):
+        if dataset.one_way:
+            raise ValueError(
+                f'{dataset.one_way} The model infers one type for both '
+                f'directions. Infer each by itself with --directed; or, if '
+                f'interactions have no direction, list both in the truth.')
 
 
 def _open_files(
@@ -127,20 +206,25 @@ def _open_files(
     root: str,
     split: str,
     transform: Optional[Callable],
-) -> TrajectoryTable:
+) -> Union[TrajectoryTable, NRIFolder]:
     files = description['files']
     for kind, path in files.items():
-        if content_digest(path) != description['digests'][kind]:
+        if _digest(path) != description['digests'][kind]:
             raise ValueError(
                 f"'{path}' has changed since the model was trained: its "
                 f"splits may be others now. Restore the file, train again, or "
                 f"use scripts/infer.py, which needs no splits.")
+    candidates = _candidates(description)
+    if 'folder' in files:
+        return NRIFolder(root, files['folder'], split, transform=transform,
+                         pre_transform=candidates)
     return TrajectoryTable(root, files['table'], split,
                            window=description['window'],
+                           stride=description.get('stride'),
                            seed=description['seed'], edges=files.get('edges'),
                            interactions=files.get('interactions'),
-                           transform=transform,
-                           pre_transform=_candidates(description))
+                           transform=transform, pre_transform=candidates,
+                           **description.get('reading', {}))
 
 
 def _candidates(description: Mapping[str, Any]) -> Optional[Callable]:
@@ -152,3 +236,14 @@ def _candidates(description: Mapping[str, Any]) -> Optional[Callable]:
     if description['radius'] is not None:
         return WithinRadius(description['radius'], num_observed)
     return None
+
+
+def _digest(path: str) -> str:
+    """That of a file's content, or of a folder's arrays."""
+    if not os.path.isdir(path):
+        return content_digest(path)
+    names = sorted(name for name in os.listdir(path)
+                   if re.fullmatch(r'(loc|vel|edges)_.*\.npy', name))
+    text = ''.join(f'{name}: {content_digest(os.path.join(path, name))}\n'
+                   for name in names)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -80,6 +80,9 @@ class Recipe(ABC):
         null_prior: Prior probability of type 0 in each layer-graph, the rest
             in equal shares; uniform by default. A high one makes for sparse
             graphs.
+        node_layers: Which layer-graphs of fNRI, from 0, factor over
+            particles, as charges do; their :obj:`null_prior` is that of a
+            particle to be neutral.
         encoder: A key of :obj:`ENCODERS`.
         decoder: A key of :obj:`DECODERS`.
         burn_in: True states that a recurrent decoder sees first.
@@ -101,6 +104,7 @@ class Recipe(ABC):
     drop_null: bool = False
     undirected: bool = False
     null_prior: Optional[Sequence[float]] = None
+    node_layers: Sequence[int] = ()
     encoder: str = 'mlp'
     decoder: str = 'mlp'
     burn_in: int = 10
@@ -194,6 +198,10 @@ class Recipe(ABC):
         num_edge_types: Sequence[int],
     ) -> dict[str, Any]:
         """Arguments of the latent graph."""
+        if self.node_layers and not issubclass(model, FNRI):
+            raise ValueError(f"Only fNRI has layer-graphs of categories that "
+                             f"could factor over particles, as node_layers="
+                             f"{self.node_layers} asks of {model.__name__}.")
         if issubclass(model, SFNRI):  # Its null types have no channel.
             if self.null_prior is not None:
                 raise ValueError("sfNRI has no prior that null_prior could "
@@ -203,6 +211,8 @@ class Recipe(ABC):
             'undirected': self.undirected,
             'drop_null': self.drop_null
         }
+        if self.node_layers:
+            out['node_layers'] = self.node_layers
         if self.null_prior is not None:
             if len(self.null_prior) != len(num_edge_types):
                 raise ValueError(

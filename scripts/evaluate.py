@@ -11,6 +11,13 @@ graph.png (inferred against true), reliability.png and, where the decoder is
 made of force laws (see scripts/em.py), laws.png and laws.csv. With --refine,
 each graph is also improved by what the decoder makes of the same 49 frames.
 
+    python scripts/evaluate.py --checkpoint runs/demo/laws/best.ckpt \\
+        --refine --samples 32
+
+also says how sure that can be: probabilities are averaged over 32 graphs drawn
+from the posterior, given the decoder's errors, whose size and tails are fitted
+without labels. It takes a few times as long. Pictures are then of these.
+
 Accuracies are strict: one relabelling of layers and types for the whole data
 set. Where the truth is not known, there are none. Errors are mean squared
 errors in units of 1e-5 of positions and velocities min-max scaled with the
@@ -18,11 +25,11 @@ training split's extremes, as in the paper.
 """
 import argparse
 import json
-import math
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Optional
 
 import torch
@@ -37,17 +44,19 @@ from pyg_fnri import published
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.evaluation import (
     Graph,
+    LawCurves,
     accuracy_table,
     beyond_table,
     encoder_graph,
     error_table,
     evaluate,
     guessing_accuracy,
+    law_curves,
 )
-from pyg_fnri.inference import refine
+from pyg_fnri.inference import refine, sample_posterior
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import Relabelling
-from pyg_fnri.nn import ForceLawDecoder
+from pyg_fnri.nn import ForceLawDecoder, RelationalAutoEncoder
 from pyg_fnri.opening import Systems, open_dataset
 from pyg_fnri.plot import (
     plot_laws,
@@ -58,6 +67,9 @@ from pyg_fnri.plot import (
 from pyg_fnri.training import RelationalInference, load_checkpoint
 from pyg_fnri.transforms import SplitTrajectory
 from pyg_fnri.writing import check_writable, written_whole
+
+#: Gives the graphs of a model and a batch.
+Infer = Callable[[RelationalAutoEncoder, Data], Graph]
 
 #: Systems in a batch, as in the paper: whether batches agree about what the
 #: model's labels mean depends on it.
@@ -81,6 +93,8 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='only the first S systems [all]')
     parser.add_argument('--refine', action='store_true',
                         help='also refine each graph by the decoder')
+    parser.add_argument('--samples', type=int, metavar='N',
+                        help='with --refine, also draw N graphs of each')
     parser.add_argument('--num-drawn', type=int, default=4, metavar='S',
                         choices=range(1, 13),
                         help='systems to draw, 1 to 12 [%(default)s]')
@@ -93,45 +107,62 @@ def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     out = args.out or os.path.dirname(args.checkpoint) or '.'
     try:
+        check_samples(args)
         module = load_checkpoint(args.checkpoint)
         if args.refine:
             module.require('encoder', 'decoder')
         check_writable(out)
         dataset = open_systems(module, args)
-        report = measure(module, dataset)
+        infer = first_guess(module)
+        report = measure(module, dataset, infer, 'evaluating')
         report.update(measure_floors(module, dataset, args.root))
-        if args.refine:
-            report['refined'] = measure(module, dataset, refined=True)
+        for name, infer in better_guesses(args).items():
+            report[name] = measure(module, dataset, infer, name)
+        report.update(measure_laws(module, dataset, report))
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(str(error))
     print_report(module, dataset, report)
     save_report(module, args, report, out)
-    pictures = draw(module, dataset, report, args.num_drawn, out)
+    pictures = draw(module, dataset, report, infer, args.num_drawn, out)
     print(f"\nwritten into {out}: {', '.join(['metrics.json', *pictures])}")
 
 
-def infer(module: RelationalInference, data: Data,
-          refined: bool = False) -> Graph:
+def check_samples(args: argparse.Namespace) -> None:
+    """Raises a ValueError unless as many samples can be drawn."""
+    if args.samples is not None and not (args.refine and args.samples >= 1):
+        with_it = 'with' if args.refine else 'without'
+        raise ValueError(f"--samples is {args.samples}, {with_it} --refine: "
+                         f"expected at least 1, with --refine, which the "
+                         f"samples start from.")
+
+
+def first_guess(module: RelationalInference) -> Infer:
     """The graph that a model is measured with."""
     if module.config.regime == 'true_graph':
-        return module.true_types(data), None
-    if refined:
-        return refine(module.model, data)
-    return encoder_graph(module.model, data)
+        return lambda model, data: (module.true_types(data), None)
+    return encoder_graph
 
 
-def measure(module: RelationalInference, dataset: Systems,
-            refined: bool = False) -> dict[str, Any]:
+def better_guesses(args: argparse.Namespace) -> dict[str, Infer]:
+    """What is asked for beyond it, the best one last."""
+    guesses: dict[str, Infer] = {}
+    if args.refine:
+        guesses['refined'] = refine
+    if args.samples is not None:
+        guesses['sampled'] = partial(sample_posterior, num_samples=args.samples)
+    return guesses
+
+
+def measure(module: RelationalInference, dataset: Systems, infer: Infer,
+            doing: str) -> dict[str, Any]:
     """All figures of one way to infer graphs."""
     start = time.monotonic()
-    batches = track(SystemLoader(dataset, BATCH_SIZE),
-                    'refining' if refined else 'evaluating', transient=True)
+    batches = track(SystemLoader(dataset, BATCH_SIZE), doing, transient=True)
     supervised = module.config.regime == 'supervised'
     report = evaluate(module.model, batches, module.units,
                       module.config.num_edge_types,
                       () if supervised else published.HORIZONS,
-                      lambda data: infer(module, data, refined),
-                      module.linear_step)
+                      partial(infer, module.model), module.linear_step)
     report['seconds'] = time.monotonic() - start
     return report
 
@@ -144,6 +175,22 @@ def measure_floors(module: RelationalInference, dataset: Systems,
     train = open_dataset(module.config.data, root, 'train')
     return guessing_accuracy(true_types(train), true_types(dataset),
                              module.config.num_edge_types)
+
+
+def measure_laws(module: RelationalInference, dataset: Systems,
+                 report: dict[str, Any]) -> dict[str, Any]:
+    """The relative error of each force law, where the true ones are known."""
+    layer = module.model.decoder.layer
+    relabelling = best_figures(report).get('relabelling')
+    if not isinstance(layer, ForceLawDecoder) or relabelling is None:
+        return {}
+    laws = law_curves(layer, dataset, relabelling)
+    return {} if laws.error is None else {'law_error': laws.error}
+
+
+def best_figures(report: dict[str, Any]) -> dict[str, Any]:
+    """Those of the best way to infer graphs."""
+    return report.get('sampled', report.get('refined', report))
 
 
 def true_types(dataset: Systems) -> Tensor:
@@ -175,8 +222,9 @@ def print_report(module: RelationalInference, dataset: Systems,
     name = dataset.name if isinstance(dataset, ParticleSystems) else ''
     row = f"{config.model} ({config.regime.replace('_', ' ')})"
     ours = {f'{row}, ours': report}
-    if 'refined' in report:
-        ours[f'{row}, ours, refined'] = report['refined']
+    for way in ('refined', 'sampled'):
+        if way in report:
+            ours[f'{row}, ours, {way}'] = report[way]
     if 'edge_accuracy' in report:
         console.print(
             accuracy_table(f'Edge accuracy (%), {where}', ours,
@@ -199,6 +247,12 @@ def print_report(module: RelationalInference, dataset: Systems,
                 f"{figures['relabelling']}; {agreement['share']:.1%}"
                 f" of {agreement['num_batches']} batches of "
                 f"{BATCH_SIZE} systems agree", highlight=False, soft_wrap=True)
+    if 'law_error' in report:
+        errors = ', '.join(
+            f'{name} {error:.1%}'
+            for name, error in zip(layer_names(module), report['law_error']))
+        console.print(f'Relative error of the force laws: {errors}',
+                      highlight=False, soft_wrap=True)
 
 
 def layer_names(module: RelationalInference,
@@ -224,6 +278,7 @@ def save_report(module: RelationalInference, args: argparse.Namespace,
             'rollout_mse': 'mean square of min-max scaled features',
             'entropy': 'nats',
             'calibration_error': 'fraction; 15 bins of equal width',
+            'law_error': 'fraction; at the distances seen, 1 to 99 %',
         },
         'checkpoint': args.checkpoint,
         'split': args.split,
@@ -252,15 +307,12 @@ def _readable(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def draw(module: RelationalInference, dataset: Systems, report: dict[str, Any],
-         num_drawn: int, out: str) -> list[str]:
+         infer: Infer, num_drawn: int, out: str) -> list[str]:
     """The pictures, of the first systems of the split; their names."""
-    figures = report.get('refined', report)
+    figures = best_figures(report)
     relabelling = figures.get('relabelling')
     names = list(module.config.names) or None
-    graphs = [
-        infer(module, data, 'refined' in report)[0]
-        for data in dataset[:num_drawn]
-    ]
+    graphs = [infer(module.model, data)[0] for data in dataset[:num_drawn]]
     written = {}
     if 'rollout_mse' in report and module.config.in_channels >= 4:
         written['trajectories.png'] = draw_trajectories(module, dataset, graphs,
@@ -284,8 +336,10 @@ def draw(module: RelationalInference, dataset: Systems, report: dict[str, Any],
             }, [errors['combined'], *errors['layers']])
     layer = module.model.decoder.layer
     if 'rollout_mse' in report and isinstance(layer, ForceLawDecoder):
-        table, written['laws.png'] = draw_laws(layer, dataset, relabelling)
-        table.to_csv(os.path.join(out, 'laws.csv'), index=False)
+        laws = law_curves(layer, dataset, relabelling)
+        written['laws.png'] = plot_laws(laws.distance, laws.learned, laws.true,
+                                        names=laws.names, seen=laws.seen)
+        save_laws(laws, os.path.join(out, 'laws.csv'))
     for name, figure in written.items():
         figure.savefig(os.path.join(out, name))
     return [*written, *(['laws.csv'] if 'laws.png' in written else [])]
@@ -311,35 +365,15 @@ def draw_trajectories(module: RelationalInference, dataset: Systems,
     return plot_trajectories(predicted, true, titles=titles)
 
 
-def draw_laws(layer: ForceLawDecoder, dataset: Systems,
-              relabelling: Optional[Relabelling]) -> tuple[DataFrame, Figure]:
-    """The laws found, in the order of the true forces where one is known."""
-    batch = next(iter(SystemLoader(dataset, 200)))
-    position = torch.cat([batch.x, batch.y], dim=1)[..., :batch.x.size(-1) // 2]
-    sender, receiver = batch.edge_index
-    seen = (position[sender] - position[receiver]).norm(dim=-1).flatten()
-    distance = torch.logspace(math.log10(seen.min()), math.log10(seen.max()),
-                              200)
-    with torch.no_grad():
-        learned = layer.law(distance)
-    channels = None
-    if relabelling is not None:
-        channels = relabelling.channels(learned.size(0))
-    true = None
-    names = [f'law {channel}' for channel in range(learned.size(0))]
-    table = {'distance_m': distance}
-    if channels is not None:
-        learned, names = learned[channels], list(dataset.names)
-    # Systems that are not made of one force a layer have none to show.
-    if channels is not None and getattr(dataset, 'forces', ()):
-        true = torch.stack([
-            torch.tensor([force.magnitude(r) for r in distance.tolist()])
-            for force in dataset.forces
-        ]).float()
-        table.update({f'{n}_true': f for n, f in zip(names, true)})
-    table.update({n: f for n, f in zip(names, learned)})
+def save_laws(laws: LawCurves, path: str) -> None:
+    """As a table, a column per law."""
+    table = {'distance_m': laws.distance}
+    if laws.true is not None:
+        table.update({f'{n}_true': f for n, f in zip(laws.names, laws.true)})
+    table.update(zip(laws.names, laws.learned))
     frame = DataFrame({k: v.numpy() for k, v in table.items()})
-    return frame, plot_laws(distance, learned, true, names=names, seen=seen)
+    with written_whole(path) as part:
+        frame.to_csv(part, index=False)
 
 
 if __name__ == '__main__':

@@ -15,6 +15,11 @@ into --out:
 - trajectories.png: predicted from the last frame looked at, over true ones,
   of the first systems, where frames remain.
 
+Trajectories are read as they were in training, which the checkpoint remembers:
+columns of the same names, velocities derived in the same way. Options such as
+--position say otherwise. Of a folder of arrays as the research code of NRI and
+fNRI has it, graphs of the test systems are inferred.
+
 Layers and types are numbered as the model does, which was not told what they
 are: layer 0 may be any kind of interaction. Where the recipe is quick, type 0
 is no interaction.
@@ -36,8 +41,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Optional
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Optional, Union
 
 import networkx as nx
 import pandas as pd
@@ -48,19 +53,31 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_fnri.convert import to_networkx, to_pandas
-from pyg_fnri.convert.graphml import write_graphml
-from pyg_fnri.datasets import TrajectoryTable
+from pyg_fnri.datasets import NRIFolder, TrajectoryTable
 from pyg_fnri.evaluation import encoder_graph
 from pyg_fnri.inference import refine, shared_graph
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.opening import describe_files, frame_interval, open_dataset
+from pyg_fnri.opening import (
+    describe_files,
+    frame_interval,
+    open_dataset,
+    remembered_reading,
+)
 from pyg_fnri.plot import plot_adjacency, plot_multiplex, plot_trajectories
 from pyg_fnri.training import RelationalInference, load_checkpoint
+from pyg_fnri.training.arguments import positive
+from pyg_fnri.training.reading_arguments import (
+    add_reading_arguments,
+    as_options,
+    reading_arguments,
+)
 from pyg_fnri.writing import check_writable
 
 RESULTS = ('edges.csv', 'graphs.graphml', 'graph.png', 'heatmap.png',
            'trajectories.png')
 NUM_DRAWN = 4
+
+Own = Union[TrajectoryTable, NRIFolder]
 
 
 class Graph(NamedTuple):
@@ -71,10 +88,10 @@ class Graph(NamedTuple):
 
 
 class Results(NamedTuple):
-    """The edges of all systems, their graphs, and the first systems as they
-    are to be drawn."""
+    """The edges of all systems, their graphs as parts of one, and the first
+    systems as they are to be drawn."""
     table: pd.DataFrame
-    graphs: list[nx.MultiGraph]
+    whole: nx.MultiGraph
     first: list[tuple[Data, Graph]]
 
 
@@ -94,9 +111,14 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
         'pairs]; of these, those near enough, if the model was '
         'trained on such')
     parser.add_argument(
-        '--window', type=int, metavar='T',
+        '--window', type=positive, metavar='T',
         help='cut recordings into windows of so many frames, '
         'a system each [whole recordings]')
+    parser.add_argument(
+        '--stride', type=positive, metavar='T',
+        help='frames from the start of one window to the next '
+        '[as many as a window has]')
+    add_reading_arguments(parser, again=True)
     parser.add_argument(
         '--refine', action='store_true',
         help='improve each graph by what the decoder makes of '
@@ -112,7 +134,11 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='replace results in --out')
     parser.add_argument('--root', default='datasets', metavar='DIR',
                         help='where data sets are kept [%(default)s]')
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.stride is not None and args.window is None:
+        parser.error('--stride says how far apart windows are; name their '
+                     'length with --window')
+    return args
 
 
 def main(argv: Optional[list[str]] = None) -> None:
@@ -124,13 +150,12 @@ def main(argv: Optional[list[str]] = None) -> None:
         module.require('encoder', *['decoder'] * args.refine)
         dataset = open_systems(module, args)
         infer_them = infer_shared if args.shared else infer_each
-        table, graphs, first = infer_them(module, dataset, args.refine)
-        save(args.out, table, graphs, draw(module, dataset, first))
+        table, whole, first = infer_them(module, dataset, args.refine)
+        save(args.out, table, whole, draw(module, dataset, first))
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
-        sys.exit(str(error))
-    of = 'one graph of ' if args.shared else ''
-    print(f'{of}{len(dataset)} systems in {time.monotonic() - start:.1f} '
-          f'seconds')
+        sys.exit(as_options(str(error)))
+    print(f'{describe(module, dataset, args.shared)} in '
+          f'{time.monotonic() - start:.1f} seconds')
     print_summary(table)
     if args.shared and args.window is not None:
         print('windows of one recording are not independent: these '
@@ -153,8 +178,7 @@ def check_out(args: argparse.Namespace) -> None:
     check_writable(args.out)
 
 
-def open_systems(module: RelationalInference,
-                 args: argparse.Namespace) -> TrajectoryTable:
+def open_systems(module: RelationalInference, args: argparse.Namespace) -> Own:
     """The user's trajectories, with candidate edges as in training.
 
     Raises:
@@ -163,12 +187,14 @@ def open_systems(module: RelationalInference,
     config = module.config
     data = describe_files(
         args.data, args.edges, num_observed=config.num_observed,
-        window=args.window, **{
+        window=args.window, stride=args.stride,
+        reading=how_to_read(config.data, args), **{
             option: config.data[option]
             for option in ('neighbours', 'radius', 'directed')
             if option in config.data
         })
-    dataset = open_dataset(data, args.root, 'all')
+    dataset = open_dataset(data, args.root,
+                           'test' if 'folder' in data['files'] else 'all')
     num_steps, num_features = dataset[0].x.shape[1:]
     if num_features != config.in_channels:
         raise ValueError(f"The model was trained on {config.in_channels} "
@@ -189,30 +215,58 @@ def open_systems(module: RelationalInference,
     return dataset
 
 
-def infer_each(module: RelationalInference, dataset: TrajectoryTable,
+def how_to_read(trained: Mapping[str, Any],
+                args: argparse.Namespace) -> dict[str, Any]:
+    """As in training, unless told otherwise."""
+    given = reading_arguments(args)
+    remembered = remembered_reading(trained, args.data)
+    if 'position' in given:  # Velocities are then those of others.
+        remembered.pop('velocity', None)
+    return {**remembered, **given}
+
+
+def infer_each(module: RelationalInference, dataset: Own,
                refined: bool) -> Results:
     """A graph for each system."""
-    tables, graphs, done = [], [], 0
+    parts: list[Data] = []
+    posteriors: list[list[Tensor]] = []
     first: list[tuple[Data, Graph]] = []
-    systems, particles = dataset.system_names, dataset.particle_names
-    undirected = module.model.latent.undirected
     for batch in batches(module, dataset):
         graph = infer(module, batch, refined)
-        end = done + batch.num_graphs
-        names: dict[str, Any] = {
-            'probability': graph.posterior,
-            'systems': systems[done:end],
-            'particles': particles[done:end],
-        }
-        tables.append(to_pandas(batch, graph.edge_type, **names))
-        graphs.append(
-            to_networkx(batch, graph.edge_type, undirected=undirected, **names))
         first = first or take_apart(batch, graph)
-        done = end
-    return Results(pd.concat(tables), graphs, first)
+        # Without the trajectories. PyG shifts what is called a batch, too.
+        parts.append(
+            Data(edge_index=batch.edge_index, edge_type=graph.edge_type,
+                 system_batch=batch.batch, num_nodes=batch.num_nodes))
+        posteriors.append(graph.posterior)
+    joined = Batch.from_data_list(parts)
+    joined.batch = joined.system_batch  # Of systems, not of batches of them.
+    graph = Graph(joined.edge_type,
+                  [torch.cat(layer) for layer in zip(*posteriors)])
+    return Results(
+        *convert(module, joined, graph, dataset.system_names,
+                 dataset.particle_names), first)
 
 
-def infer_shared(module: RelationalInference, dataset: TrajectoryTable,
+def convert(
+    module: RelationalInference,
+    data: Data,
+    graph: Graph,
+    systems: Sequence[Any],
+    particles: Sequence[Sequence[Any]],
+) -> tuple[pd.DataFrame, nx.MultiGraph]:
+    """The graphs as a table and as networkx has them."""
+    names: dict[str, Any] = {
+        'probability': graph.posterior,
+        'systems': systems,
+        'particles': particles,
+    }
+    return (to_pandas(data, graph.edge_type, **names),
+            to_networkx(data, graph.edge_type,
+                        undirected=module.model.latent.undirected, **names))
+
+
+def infer_shared(module: RelationalInference, dataset: Own,
                  refined: bool) -> Results:
     """One graph for all systems.
 
@@ -226,19 +280,13 @@ def infer_shared(module: RelationalInference, dataset: TrajectoryTable,
     first = [
         split(module, dataset[i]) for i in range(min(NUM_DRAWN, len(dataset)))
     ]
-    names: dict[str, Any] = {
-        'probability': graph.posterior,
-        'systems': ['all'],
-        'particles': dataset.particle_names[:1],
-    }
-    table = to_pandas(first[0], graph.edge_type, **names)
-    whole = to_networkx(first[0], graph.edge_type,
-                        undirected=module.model.latent.undirected, **names)
-    return Results(table.drop(columns='system'), [whole],
+    table, whole = convert(module, first[0], graph, ['all'],
+                           dataset.particle_names[:1])
+    return Results(table.drop(columns='system'), whole,
                    [(data, graph) for data in first])
 
 
-def check_same_particles(dataset: TrajectoryTable) -> None:
+def check_same_particles(dataset: Own) -> None:
     """Makes sure that all systems have the particles of the first one.
 
     Raises:
@@ -255,8 +303,7 @@ def check_same_particles(dataset: TrajectoryTable) -> None:
                              f"out --shared to infer a graph for each.")
 
 
-def batches(module: RelationalInference,
-            dataset: TrajectoryTable) -> Iterator[Batch]:
+def batches(module: RelationalInference, dataset: Own) -> Iterator[Batch]:
     """All systems, as the model looks at them."""
     for batch in track(SystemLoader(dataset, 100), 'inferring', transient=True):
         yield split(module, batch)
@@ -291,7 +338,7 @@ def take_apart(batch: Batch, graph: Graph) -> list[tuple[Data, Graph]]:
     return out
 
 
-def draw(module: RelationalInference, dataset: TrajectoryTable,
+def draw(module: RelationalInference, dataset: Own,
          first: list[tuple[Data, Graph]]) -> dict[str, Figure]:
     """The pictures, by the names of their files."""
     data, graph = first[0]
@@ -329,12 +376,13 @@ def draw(module: RelationalInference, dataset: TrajectoryTable,
     return out
 
 
-def save(out: str, table: pd.DataFrame, graphs: Sequence[nx.MultiGraph],
+def save(out: str, table: pd.DataFrame, whole: nx.MultiGraph,
          pictures: dict[str, Figure]) -> None:
     """Writes all results, then moves them into their place."""
     with tempfile.TemporaryDirectory(dir=out) as folder:
         table.to_csv(os.path.join(folder, 'edges.csv'), index=False)
-        write_graphml(graphs, os.path.join(folder, 'graphs.graphml'))
+        nx.write_graphml(whole, os.path.join(folder, 'graphs.graphml'),
+                         edge_id_from_attribute='id')
         for name, figure in pictures.items():
             figure.savefig(os.path.join(folder, name))
         for name in RESULTS:
@@ -343,6 +391,17 @@ def save(out: str, table: pd.DataFrame, graphs: Sequence[nx.MultiGraph],
                 os.replace(new, old)
             elif os.path.exists(old):
                 os.remove(old)  # Of other systems, and replaced by nothing.
+
+
+def describe(module: RelationalInference, dataset: Own, shared: bool) -> str:
+    """How many systems there are, and how much of them was looked at."""
+    number = f"{len(dataset)} system{'s' * (len(dataset) > 1)}"
+    if dataset.split != 'all':
+        number += f" of the split '{dataset.split}'"
+    num_steps, observed = dataset[0].x.size(1), module.config.num_observed
+    frames = f', the first {observed} of {num_steps} frames,' * (num_steps
+                                                                 > observed)
+    return f"{'one graph of ' * shared}{number}{frames}"
 
 
 def print_summary(table: pd.DataFrame) -> None:

@@ -19,11 +19,14 @@ Runs, or cells, are named DATASET-MODEL-REGIME-SEED. Each is a run of
 scripts/train.py in runs/reproduce/SCALE/CELL, then of scripts/evaluate.py on
 the test split, and leaves results/SCALE/CELL.json. Tables and figures are made
 of all that is there, with the paper's figures beside ours: table1.md to
-table3.md, trajectories.png, compression.md, .json and .png in results/SCALE.
+table3.md, laws.md, trajectories.png, compression.md, .json and .png in
+results/SCALE.
 
     --table 1               edge accuracies: models learned and supervised
     --table 2               rollout errors: models learned and given true graphs
     --table 3               numbers of parameters; nothing is trained
+    --table laws            beyond the paper: force laws, from a trained encoder
+                            and from nothing, and graphs refined by them
     --figure trajectories   four test systems, 50 steps from one state alone
     --figure compression    section 3.1: fNRI trained with and without the split
                             of observed and predicted halves
@@ -34,45 +37,39 @@ A part of them:
     python scripts/reproduce.py --cell springs_charges-fnri-learned-0
 """
 import argparse
-import json
 import os
 import shlex
 import sys
 import traceback
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Optional
 
 from filelock import Timeout
 from rich.console import Console
-from rich.table import Table as RichTable
 
 from pyg_fnri.experiments import (
     MODELS,
     NAMES,
     SCALES,
     Cell,
+    Part,
     Report,
     Runner,
     Scale,
     accuracy_report,
-    compression_curves,
     compression_report,
-    draw_continuations,
     error_report,
-    grid,
+    law_report,
     load_results,
     parameter_report,
+    publish,
+    write_compression,
+    write_trajectories,
 )
-from pyg_fnri.experiments.cell import REGIMES, TABLES
+from pyg_fnri.experiments.cell import MORE_NAMES, REGIMES, TABLES
+from pyg_fnri.experiments.part import FIGURES
 from pyg_fnri.experiments.sibling import load_sibling
-from pyg_fnri.opening import open_dataset
-from pyg_fnri.plot.compression import plot_compression
-from pyg_fnri.training import load_checkpoint
-from pyg_fnri.transforms import SplitTrajectory
-from pyg_fnri.writing import check_writable, written_whole
+from pyg_fnri.writing import check_writable
 
-FIGURES = ('trajectories', 'compression')
 #: Where things are kept, unless told otherwise.
 PLACES = {
     'root': 'datasets',
@@ -86,21 +83,23 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_argument_group('what to reproduce')
-    what.add_argument('--table', type=int, nargs='+', choices=TABLES,
-                      default=[], help='tables of the paper')
+    what.add_argument('--table', nargs='+', choices=TABLES, default=[],
+                      help='tables of the paper, and one beyond it')
     what.add_argument('--figure', nargs='+', choices=FIGURES, default=[],
                       help='figures of the paper')
-    what.add_argument('--cell', nargs='+', type=cell, default=[],
+    what.add_argument('--cell', nargs='+', type=cell_of, default=[],
                       metavar='CELL', help='single runs, without a report')
     what.add_argument('--scale', choices=SCALES, default='laptop',
                       help='how far each run goes [%(default)s]')
 
     part = parser.add_argument_group('a part of it')
-    part.add_argument('--names', nargs='+', choices=NAMES, metavar='NAME',
-                      help='data sets, of ' + ', '.join(NAMES) + ' [all]')
+    part.add_argument(
+        '--names', nargs='+', choices=NAMES + MORE_NAMES, metavar='NAME',
+        help='data sets, of ' + ', '.join(NAMES + MORE_NAMES) +
+        " [the paper's; of laws all]")
     part.add_argument(
         '--models', nargs='+', choices=MODELS, metavar='MODEL',
-        help='models, of ' + ', '.join(MODELS) + ' [all; of figures fnri]')
+        help='models, of ' + ', '.join(MODELS) + ' [all; of figures and laws fnri]')
     part.add_argument('--regimes', nargs='+', choices=REGIMES, metavar='REGIME',
                       help='regimes, of ' + ', '.join(REGIMES) + ' [all]')
     part.add_argument(
@@ -136,7 +135,7 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     return args
 
 
-def cell(text: str) -> Cell:
+def cell_of(text: str) -> Cell:
     """A cell by its name."""
     try:
         return Cell.from_name(text)
@@ -148,14 +147,16 @@ def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     scale = SCALES[args.scale]
     cells = chosen_cells(args, scale)
-    if not cells and set(args.table) != {3}:
+    if not cells and set(args.table) != {'3'}:
         sys.exit('None of the runs that these tables and figures need is among '
                  'the --names, --models and --regimes asked for.')
-    if args.list:
-        print(*(command_of(cell, args) for cell in cells), sep='\n')
-        return
     results = os.path.join(args.results, scale.name)
     try:
+        for cell in cells:
+            scale.training(cell)  # Told before the work, not once for each.
+        if args.list:
+            print(*(command_of(cell, args) for cell in cells), sep='\n')
+            return
         check_writable(results)
         runner = Runner(scale, run_script, args.root, args.runs, args.results)
         failed = []
@@ -171,32 +172,16 @@ def main(argv: Optional[list[str]] = None) -> None:
 def chosen_cells(args: argparse.Namespace, scale: Scale) -> list[Cell]:
     """The runs that the tables and figures asked for are made of, each once,
     all those of a seed before those of the next."""
-    cells = list(args.cell)
-    for number in args.table:
-        cells += grid(args.names or NAMES, args.models or MODELS,
-                      chosen_regimes(args, TABLES[number]), args.seeds
-                      or scale.seeds)
+    cells, part = list(args.cell), part_of(args)
+    for table in args.table:
+        cells += part.of_table(table, scale)
     for figure in args.figure:
-        cells += figure_cells(figure, args, scale)
+        cells += part.of_figure(figure, scale)
     return sorted(dict.fromkeys(cells), key=lambda cell: cell.seed)
 
 
-def figure_cells(figure: str, args: argparse.Namespace,
-                 scale: Scale) -> list[Cell]:
-    """Of figures, fNRI on springs and charges unless asked for others."""
-    regimes: tuple[str, ...]
-    seeds = args.seeds or scale.seeds
-    if figure == 'trajectories':
-        regimes, seeds = ('learned', ), seeds[:1]
-    else:
-        regimes = scale.compression
-    return grid(args.names or NAMES[:1], args.models or ['fnri'],
-                chosen_regimes(args, regimes), seeds)
-
-
-def chosen_regimes(args: argparse.Namespace,
-                   regimes: Sequence[str]) -> list[str]:
-    return [r for r in regimes if args.regimes is None or r in args.regimes]
+def part_of(args: argparse.Namespace) -> Part:
+    return Part(args.names, args.models, args.regimes, args.seeds)
 
 
 def command_of(cell: Cell, args: argparse.Namespace) -> str:
@@ -244,94 +229,41 @@ def run_script(name: str, arguments: list[str]) -> None:
 
 def report(runner: Runner, args: argparse.Namespace, results: str) -> list[str]:
     """Writes and prints tables and figures; tells what failed."""
-    scale = runner.scale
-    found = load_results(results)
-    for number in args.table:
-        command = (f'python scripts/reproduce.py --table {number} --scale '
-                   f'{scale.name}')
-        if number == 1:
-            made = accuracy_report(found, scale.name, command)
-        elif number == 2:
-            made = error_report(found, scale.name, command)
-        else:
-            made = parameter_report(command)
-        publish(made, os.path.join(results, f'table{number}.md'))
+    for table in args.table:
+        name = 'laws.md' if table == 'laws' else f'table{table}.md'
+        publish(make_table(table, runner.scale.name, results),
+                os.path.join(results, name))
     failed = []
     for figure in args.figure:
-        draw = draw_trajectories
-        if figure == 'compression':
-            draw = draw_compression
+        cells = part_of(args).of_figure(figure, runner.scale)
         try:
-            draw(runner, args, results)
+            if figure == 'compression':
+                publish(make_compression(runner.scale, results),
+                        os.path.join(results, 'compression.md'))
+                write_compression(runner, cells, results)
+            else:
+                write_trajectories(runner, cells, results)
         except (OSError, ValueError) as error:
             print(error)
             failed.append(f'figure {figure}')
     return failed
 
 
-def publish(made: Report, path: str) -> None:
-    """Prints a report, and writes it as Markdown."""
-    # Logs have no edge to wrap at.
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    for part in made.tables:
-        table = RichTable(title=f'{made.title}, {part.title}',
-                          title_justify='left')
-        for index, column in enumerate(part.columns):
-            table.add_column(column, justify='right' if index else 'left',
-                             overflow='fold')
-        for row in part.rows:
-            table.add_row(*row)
-        console.print(table)
-    with written_whole(path) as name:
-        Path(name).write_text(made.markdown(), encoding='utf-8')
-    print(f'written into {path}')
+def make_table(table: str, scale: str, results: str) -> Report:
+    """A table of all results that there are."""
+    command = f'python scripts/reproduce.py --table {table} --scale {scale}'
+    if table == '3':
+        return parameter_report(command)
+    make = {'1': accuracy_report, '2': error_report, 'laws': law_report}[table]
+    return make(load_results(results), scale, command)
 
 
-def draw_trajectories(runner: Runner, args: argparse.Namespace,
-                      results: str) -> None:
-    """A picture for each of the cells asked for; usually there is one."""
-    cells = figure_cells('trajectories', args, runner.scale)
-    for cell in cells:
-        module = load_checkpoint(runner.checkpoint(cell))
-        # The last 50 of 99 frames: they follow the 49 observed ones.
-        dataset = open_dataset(module.config.data, args.root, 'test',
-                               SplitTrajectory(module.config.num_observed, 50))
-        name = 'trajectories.png'
-        if len(cells) > 1:
-            name = f'trajectories-{cell.name}.png'
-        path = os.path.join(results, name)
-        with written_whole(path) as part:
-            draw_continuations(module, dataset).savefig(part, format='png')
-        print(f'written into {path}: 50 steps of each of the first four test '
-              f'systems, predicted in one go from the last of the 49 frames '
-              f'that the encoder of {cell.name} saw')
-
-
-def draw_compression(runner: Runner, args: argparse.Namespace,
-                     results: str) -> None:
-    """Table, figures behind it, and picture of section 3.1."""
-    scale = runner.scale
-    found = load_results(results)
+def make_compression(scale: Scale, results: str) -> Report:
+    """The table of section 3.1."""
     command = ('python scripts/reproduce.py --figure compression --scale '
                f'{scale.name}')
-    made = compression_report(found, scale.compression, scale.name, command)
-    publish(made, os.path.join(results, 'compression.md'))
-    cells = figure_cells('compression', args, scale)
-    pairs = dict.fromkeys((cell.dataset, cell.model) for cell in cells)
-    curves = {}
-    for dataset, model in pairs:
-        panels = compression_curves(found, scale.compression, dataset, model)
-        prefix = f'{MODELS[model]}, {dataset}, ' if len(pairs) > 1 else ''
-        curves.update({prefix + title: c for title, c in panels.items()})
-    if not curves:
-        raise ValueError('None of the runs that the figure of compression '
-                         'needs has a result yet; leave out --report-only.')
-    with written_whole(os.path.join(results, 'compression.json')) as part:
-        Path(part).write_text(json.dumps(curves, indent=2) + '\n')
-    path = os.path.join(results, 'compression.png')
-    with written_whole(path) as part:
-        plot_compression(curves).savefig(part, format='png')
-    print(f'written into {path}')
+    return compression_report(load_results(results), scale.compression,
+                              scale.name, command)
 
 
 if __name__ == '__main__':

@@ -17,7 +17,8 @@ the runs.
         --candidates 2 3 2,2 --seeds 0 1 2
 
 All other options are those of scripts/train.py, such as --batch-size, which
-has to be lower for a few dozen systems. See how it does where the truth is
+has to be lower for a few dozen systems, and --position or --max-gap, which say
+how a table or an array is read. See how it does where the truth is
 known, on simulated trajectories that are cut off from it:
 
     python scripts/select_layers.py --name springs_charges --num-systems 5000 \\
@@ -50,7 +51,6 @@ the models, runs/2-2-seed-0/best.ckpt and so on, for scripts/infer.py.
 import argparse
 import contextlib
 import json
-import math
 import os
 import sys
 import time
@@ -69,17 +69,18 @@ from pyg_fnri.datasets.sources import content_digest
 from pyg_fnri.experiments.candidate import Candidate
 from pyg_fnri.experiments.held_out import HeldOut, measure_held_out
 from pyg_fnri.experiments.selection import Selection, select
+from pyg_fnri.experiments.selection_record import selection_record
 from pyg_fnri.experiments.selection_report import (
-    UNIT,
     selection_frame,
     selection_paragraph,
     selection_table,
 )
 from pyg_fnri.experiments.sibling import load_sibling
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.opening import open_dataset
+from pyg_fnri.opening import check_directions, open_dataset
 from pyg_fnri.plot import plot_selection
 from pyg_fnri.training import load_checkpoint
+from pyg_fnri.training.reading_arguments import as_options
 from pyg_fnri.transforms import SplitTrajectory
 from pyg_fnri.writing import check_writable, written_whole
 
@@ -119,7 +120,11 @@ def parse_args(
     parser.add_argument('--out', default='runs/layers', metavar='DIR',
                         help='where results go [%(default)s]')
     own = parser.add_argument_group('your own data')
-    own.add_argument('--data', metavar='FILE', help='as for scripts/train.py')
+    own.add_argument(
+        '--data', metavar='FILE',
+        help='as for scripts/train.py; --window, --neighbours, '
+        '--system, --time, --particle, --position, --velocity, --time-step, '
+        '--max-gap and so on say how it is read, see there')
     own.add_argument(
         '--interactions', metavar='FILE',
         help='the truth where it is known, to measure by; '
@@ -142,6 +147,10 @@ def parse_args(
     if (args.data is None) == (args.name is None):
         parser.error('name either your own data by --data, or simulated ones '
                      'by --name')
+    if args.data is not None and os.path.isdir(args.data):
+        parser.error(f"--data is the folder '{args.data}', which may hold the "
+                     f"truth; name a table or an array, and the truth, if "
+                     f"there is one, by --interactions")
     simulated_alone = (args.num_particles, args.num_systems) != (None, None)
     if args.name is None and simulated_alone:
         parser.error('--num-particles and --num-systems are for simulated '
@@ -175,19 +184,19 @@ def main(argv: Optional[list[str]] = None) -> None:
         check_writable(args.out)
         if args.name is not None:
             args.data, args.interactions = simulate(args)
-        if args.interactions is not None:
-            content_digest(args.interactions)  # Before the work, not after it.
         shared = [
             '--data', args.data, '--data-seed',
             str(args.data_seed), '--root', args.root, '--max-steps',
             str(args.max_steps), *rest
         ]
+        if args.interactions is not None:
+            check_truth(args, shared, train)
         failed = train_all(args, shared, train)
         runs = measure_all(args, failed)
         selection = select(runs)
         report(selection, runs, args, shared)
-    except (OSError, ValueError) as error:
-        sys.exit(str(error))
+    except (ImportError, OSError, TypeError, ValueError) as error:
+        sys.exit(as_options(str(error)))
     if failed:
         sys.exit('Failed, and left out: ' +
                  ', '.join(f'{c.name} with seed {seed}'
@@ -197,6 +206,17 @@ def main(argv: Optional[list[str]] = None) -> None:
 def load_train() -> ModuleType:
     """scripts/train.py as a module."""
     return load_sibling(__file__, 'train')
+
+
+def check_truth(args: argparse.Namespace, shared: list[str],
+                train: ModuleType) -> None:
+    """Makes sure, before the work and not after it, that there is a truth and
+    that models can be measured by it."""
+    parsed = train.parse_args([*shared, '--interactions', args.interactions])
+    data = train.describe_data(parsed)
+    dataset = open_dataset(data, args.root, args.split)
+    recipe = train.make_config(parsed, data, dataset).build_recipe()
+    check_directions(dataset, recipe.undirected)
 
 
 def simulate(args: argparse.Namespace) -> tuple[str, str]:
@@ -369,41 +389,10 @@ def report(selection: Selection, runs: dict[Candidate, list[HeldOut]],
     for warning in selection.warnings:
         console.print(f'Warning: {warning}', style='yellow', highlight=False)
     figure = plot_selection(frame, horizon)
-    plain = {
-        'recommended':
-        list(selection.choice.candidate.num_edge_types),
-        'best':
-        list(selection.best.candidate.num_edge_types),
-        'rule':
-        'the smallest candidate whose logarithm of the error over '
-        f'{horizon} steps is above that of the best one by at most one '
-        'standard error of the difference, over systems and seeds',
-        'paragraph':
-        paragraph,
-        'warnings':
-        selection.warnings,
-        'split':
-        args.split,
-        'num_systems':
-        selection.num_systems,
-        'unit':
-        '1e-5 of min-max units; geometric means over systems and seeds',
-        'static': {
-            h: UNIT * e.mean
-            for h, e in selection.static.items()
-        },
-        'linear': {
-            h: UNIT * e.mean
-            for h, e in selection.linear.items()
-        },
-        'candidates':
-        frame.to_dict('records'),
-        'runs': [{
-            'candidate': of.name,
-            **figures_of(run)
-        } for of, found in runs.items() for run in found],
-        'arguments':
-        shared,
+    record = {
+        **selection_record(selection, runs),
+        'split': args.split,
+        'arguments': shared,
     }
     with contextlib.ExitStack() as stack:
         csv, picture, text = (stack.enter_context(
@@ -413,36 +402,9 @@ def report(selection: Selection, runs: dict[Candidate, list[HeldOut]],
         frame.to_csv(csv, index=False)
         figure.savefig(picture, format='png')
         Path(text).write_text(
-            json.dumps(finite(plain), indent=2, allow_nan=False) + '\n')
+            json.dumps(record, indent=2, allow_nan=False) + '\n')
     print(f'written into {args.out}: selection.json, selection.csv, '
           f'selection.png')
-
-
-def figures_of(run: HeldOut) -> dict[str, Any]:
-    """Of one run, also the arithmetic mean of errors, as in
-    scripts/evaluate.py."""
-    return {
-        'mse': {
-            h: UNIT * float(e.mean())
-            for h, e in run.errors.items()
-        },
-        'nll': run.nll,
-        'entropy_share': run.entropy,
-        'type_shares': run.shares,
-        'type_worth': run.worth,
-        'edge_accuracy': run.accuracy,
-    }
-
-
-def finite(value: Any) -> Any:
-    """With None for what JSON has no number for."""
-    if isinstance(value, dict):
-        return {key: finite(v) for key, v in value.items()}
-    if isinstance(value, list):
-        return [finite(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 if __name__ == '__main__':

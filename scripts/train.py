@@ -1,8 +1,13 @@
 """Train NRI, fNRI or sfNRI on trajectories; without labels, unless told to.
 
-The main job, minutes on two cores:
+The main job, minutes on two cores: a start by the quick recipe, then force
+laws and far better graphs, as scripts/em.py finds them from any checkpoint:
 
     python scripts/train.py @scripts/configs/demo.args
+
+Networks alone:
+
+    python scripts/train.py --out runs/quick
 
 The paper's setting, days on two cores:
 
@@ -15,15 +20,27 @@ frames are observed and the last 25 predicted:
     python scripts/train.py --data my.csv --num-edge-types 2 2 \\
         --window 50 --num-observed 25 --out runs/mine
 
+Columns of other names, and one missing row here and there:
+
+    python scripts/train.py --data birds.csv --system flock --time t \\
+        --particle bird --position east north --max-gap 1 --batch-size 16
+
+An array of positions alone, [S, N, T, 2], from which velocities are derived:
+
+    python scripts/train.py --data pos.npy --position 0 1 --time-step 0.1
+
 Writes into --out: best.ckpt (lowest validation loss), last.ckpt, metrics.csv
-and curves.png; logs to TensorBoard too where that is installed. A directory
-that holds a run is left alone unless --overwrite or --resume is given. Look at
-the result with scripts/evaluate.py; get graphs with scripts/infer.py.
+and curves.png; logs to TensorBoard too where that is installed. The recipe em
+writes these into OUT/quick; laws.ckpt, em.csv and em.png when it has found
+laws; the encoder's second training into OUT/taught; and best.ckpt in the end.
+A directory that holds a run is left alone unless --overwrite or --resume is
+given. Look at the result with scripts/evaluate.py; get graphs with
+scripts/infer.py.
 """
 import argparse
-import ast
-import math
+import os
 import sys
+import time
 from typing import Any, Optional
 
 import torch
@@ -31,51 +48,33 @@ from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from pyg_fnri.opening import (
     Systems,
+    check_directions,
     describe_files,
     frame_interval,
     open_dataset,
 )
 from pyg_fnri.training import (
-    MODELS,
-    RECIPES,
-    REGIMES,
     Config,
+    EMRecipe,
+    ExpectationMaximisation,
     build_module,
     check_run,
     checkpoint_to_resume,
     fit,
+    load_checkpoint,
     make_trainer,
     quiet_lightning,
     start_run,
 )
+from pyg_fnri.training.arguments import (
+    add_data_arguments,
+    add_model_arguments,
+    add_run_arguments,
+    check_together,
+    recipe_options,
+)
+from pyg_fnri.training.reading_arguments import as_options, reading_arguments
 from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
-
-
-def yes_or_no(text: str) -> bool:
-    """A truth value."""
-    if text not in ('yes', 'no'):
-        raise argparse.ArgumentTypeError(f"must be yes or no, not '{text}'")
-    return text == 'yes'
-
-
-#: Fields of a recipe that have an option of their own.
-OPTIONS: dict[str, tuple[Any, str]] = {
-    'hidden_channels': (int, 'size of all hidden layers'),
-    'batch_size': (int, 'systems in a batch'),
-    'learning_rate': (float, 'learning rate of Adam'),
-    'max_epochs': (int, 'passes over the training split'),
-    'max_steps': (int, 'steps of the optimiser'),
-    'encoder': (str, 'mlp, or cnn: convolutions over time, any length'),
-    'decoder': (str, 'mlp, or gru: remembers the states before'),
-    'burn_in': (int, 'true states that a gru decoder sees first'),
-    'dropout': (float, "dropout in the encoder's hidden layers"),
-    'tau': (float, 'temperature of the samples'),
-    'hard': (yes_or_no, 'yes: one-hot samples, with the gradient of soft ones'),
-    'drop_null': (yes_or_no, 'yes: type 0 of each layer is no interaction, '
-                  'without a network of its own'),
-    'symmetries': (yes_or_no, 'yes: turn and mirror systems at random in '
-                   'training'),
-}
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -84,159 +83,12 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         fromfile_prefix_chars='@')
     parser.convert_arg_line_to_args = str.split  # type: ignore[assignment]
-    simulated = parser.add_argument_group('simulated data')
-    simulated.add_argument(
-        '--name', default='springs_charges',
-        help="springs_charges (the paper's I+C), springs_charges_fsprings "
-        "(I+C+F), nri_springs, nri_charged or kuramoto [%(default)s]")
-    simulated.add_argument('--num-particles', type=int, default=5,
-                           help='particles in a system [%(default)s]')
-    simulated.add_argument('--num-systems', type=int, nargs=3,
-                           default=[50_000, 10_000,
-                                    10_000], metavar=('TRAIN', 'VAL', 'TEST'),
-                           help='systems in each split [50000 10000 10000]')
-
-    simulated.add_argument(
-        '--split-by', default='system', choices=('system', 'graph'),
-        help='graph: no two splits share an interaction graph, whatever the '
-        'order of the particles [%(default)s]')
-
-    own = parser.add_argument_group(
-        'your own data', 'instead of simulated ones; split 8 : 1 : 1 by '
-        'system, or in time where there is only one')
-    own.add_argument(
-        '--data', metavar='FILE',
-        help='.csv, .parquet, or an array [S, N, T, F] of positions, then '
-        'velocities, in .npy or .npz')
-    own.add_argument(
-        '--edges', metavar='FILE',
-        help='candidate edges, a table with the columns sender, '
-        'receiver and perhaps system [all pairs]')
-    own.add_argument(
-        '--interactions', metavar='FILE',
-        help='the truth where it is known, to measure by: sender, '
-        'receiver, type and perhaps system and layer')
-    own.add_argument('--window', type=positive, metavar='T',
-                     help='cut recordings into windows of so many frames')
-    near = own.add_mutually_exclusive_group()
-    near.add_argument(
-        '--neighbours', type=positive, metavar='K',
-        help='only pairs of which one is among the K that come '
-        'closest to the other may interact')
-    near.add_argument('--radius', type=float, metavar='R',
-                      help='only pairs that come within R of each other may')
-
-    data = parser.add_argument_group('data of either kind')
-    data.add_argument('--root', default='datasets', metavar='DIR',
-                      help='where data sets are kept, or made [%(default)s]')
-    data.add_argument(
-        '--data-seed', type=int, default=0,
-        help='seed of the simulation, or of the split '
-        '[%(default)s]')
-    data.add_argument(
-        '--num-observed', type=int, default=49,
-        help='frames that the encoder sees; the decoder '
-        'predicts as many, the last ones [%(default)s]')
-
-    model = parser.add_argument_group('model and training')
-    model.add_argument('--model', default='fnri', choices=MODELS,
-                       help='which model [%(default)s]')
-    model.add_argument(
-        '--num-edge-types', type=int, nargs='+', metavar='K',
-        help='types in each layer, no interaction included; '
-        "needed where the truth is not known [the truth's]")
-    model.add_argument(
-        '--directed', action='store_true',
-        help='infer each direction of a pair by itself; the '
-        'recipe paper always does')
-    model.add_argument(
-        '--recipe', default='quick', choices=RECIPES,
-        help='quick: minutes on two cores; paper: the paper\'s '
-        'experimental section, 500 epochs [%(default)s]')
-    model.add_argument(
-        '--regime', default='learned', choices=REGIMES,
-        help='learned: without labels; supervised: the encoder alone, on true '
-        'graphs; true_graph: the decoder alone, given them [%(default)s]')
-    for option, (kind, text) in OPTIONS.items():
-        model.add_argument(f"--{option.replace('_', '-')}", type=kind,
-                           help=f"{text} [the recipe's]")
-    model.add_argument(
-        '--null-prior', type=float, nargs='+', metavar='P',
-        help='prior probability of no interaction in each '
-        'layer; a high one makes for sparse graphs [uniform]')
-    model.add_argument(
-        '--option', type=assignment, action='append', default=[],
-        metavar='NAME=VALUE',
-        help='any other field of the recipe, such as pred_steps=5; may be '
-        'given more than once')
-    model.add_argument(
-        '--unsplit', action='store_true',
-        help='let the decoder reconstruct the frames that the encoder sees, '
-        'as NRI did, not those that follow: graphs may then come to compress '
-        'trajectories rather than to mean interactions')
-    model.add_argument('--seed', type=int, default=0,
-                       help='seed of weights, batches, samples [%(default)s]')
-    model.add_argument('--num-val', type=positive, default=2_000,
-                       help='validation systems looked at [%(default)s]')
-    model.add_argument('--val-every', type=positive, default=1_000,
-                       metavar='STEPS',
-                       help='steps between validations [%(default)s]')
-
-    run = parser.add_argument_group('run')
-    run.add_argument('--out', default='runs/train', metavar='DIR',
-                     help='where results go [%(default)s]')
-    run.add_argument('--resume', action='store_true',
-                     help='go on with the run in --out')
-    run.add_argument('--overwrite', action='store_true',
-                     help='replace the run in --out')
-    run.add_argument(
-        '--threads', type=positive,
-        help="PyTorch's threads on the CPU; a small model gains little from a "
-        'second one, and loses much where the cores are busy [as PyTorch '
-        'decides]')
-    run.add_argument(
-        '--accelerator', default='auto',
-        help='auto, cpu, gpu, ... as Lightning has it '
-        '[%(default)s]')
+    add_data_arguments(parser)
+    add_model_arguments(parser)
+    add_run_arguments(parser)
     args = parser.parse_args(argv)
-    given = {
-        name
-        for name, value in vars(args).items()
-        if value != parser.get_default(name)
-    }
-    if args.data is None:
-        misplaced = given & {
-            'edges', 'interactions', 'window', 'neighbours', 'radius'
-        }
-        if misplaced:
-            parser.error(f'--{min(misplaced)} is for data of your own; name '
-                         f'them with --data')
-    else:
-        misplaced = given & {'name', 'num_particles', 'num_systems', 'split_by'}
-        if misplaced:
-            option = min(misplaced).replace('_', '-')
-            parser.error(f'--{option} is for simulated data; leave it out, or '
-                         f'leave out --data')
+    check_together(parser, args)
     return args
-
-
-def assignment(text: str) -> tuple[str, Any]:
-    """A name and a value, a Python literal or a plain word."""
-    name, equals, value = text.partition('=')
-    if not name or not equals:
-        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, not '{text}'")
-    try:
-        return name, ast.literal_eval(value)
-    except (SyntaxError, ValueError):
-        return name, math.inf if value == 'inf' else value
-
-
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least "
-                                         f"1, not '{text}'")
-    return int(text)
 
 
 def main(argv: Optional[list[str]] = None) -> None:
@@ -244,31 +96,58 @@ def main(argv: Optional[list[str]] = None) -> None:
     if args.threads is not None:
         torch.set_num_threads(args.threads)
     quiet_lightning()
+    # Of several stages, the first one has a directory of its own.
+    stage = 'quick' if args.recipe == 'em' else ''
+    out, em = os.path.join(args.out, stage), None
     try:
-        check_run(args.out, args.resume, args.overwrite)
+        check_run(args.out, args.resume, args.overwrite, stage)
         data = describe_data(args)
         transform = (ReconstructTrajectory
                      if args.unsplit else SplitTrajectory)(args.num_observed)
         train, val = (open_dataset(data, args.root, name, transform)
                       for name in ('train', 'val'))
+        check_length(args.num_observed, train, val)
+        val = val[:args.num_val]
         module = build_module(make_config(args, data, train))
+        if args.regime != 'true_graph':  # Which infers none.
+            check_directions(train, module.model.latent.undirected)
         last = None
         if args.resume:
-            last = checkpoint_to_resume(args.out, module.config)
-        trainer = make_trainer(module, len(train), args.out, args.val_every,
+            last = checkpoint_to_resume(args.out, module.config, stage)
+        trainer = make_trainer(module, len(train), out, args.val_every,
                                args.accelerator, last)
+        if isinstance(module.recipe, EMRecipe):
+            em = ExpectationMaximisation(module.config, module.recipe, train,
+                                         val, args.out, args.val_every,
+                                         args.accelerator)
         if not args.resume:
             arguments = sys.argv[1:] if argv is None else argv
             start_run(args.out, ['python', 'scripts/train.py', *arguments])
         module.fit_units(train._data.x)
-    except (MisconfigurationException, OSError, RuntimeError, TypeError,
-            ValueError) as error:
-        sys.exit(str(error))
+    except (ImportError, MisconfigurationException, OSError, RuntimeError,
+            TypeError, ValueError) as error:
+        sys.exit(as_options(str(error)))
     print(f'{module.model}\n{module.recipe}\n{len(train)} training systems, '
           f'results in {args.out}')
-    minutes = fit(trainer, module, train, val[:args.num_val], args.out, last)
+    minutes = fit(trainer, module, train, val, out, last)
+    best = os.path.join(out, 'best.ckpt')
     print(f'{trainer.global_step} steps in {minutes:.1f} minutes; best '
-          f'checkpoint: {args.out}/best.ckpt')
+          f'checkpoint: {best}')
+    if em is not None:
+        go_on(em, best, args)
+
+
+def go_on(em: ExpectationMaximisation, guess: str,
+          args: argparse.Namespace) -> None:
+    """From the end of the quick recipe to force laws."""
+    start = time.monotonic()
+    try:
+        em.run(load_checkpoint(guess), args.resume)
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
+        sys.exit(str(error))
+    minutes = (time.monotonic() - start) / 60
+    print(f'Laws in {minutes:.1f} minutes; look at the result with\n    python '
+          f'scripts/evaluate.py --refine --checkpoint {args.out}/best.ckpt')
 
 
 def describe_data(args: argparse.Namespace) -> dict[str, Any]:
@@ -276,9 +155,10 @@ def describe_data(args: argparse.Namespace) -> dict[str, Any]:
     if args.data is not None:
         return describe_files(args.data, args.edges, args.interactions,
                               num_observed=args.num_observed,
-                              window=args.window, neighbours=args.neighbours,
-                              radius=args.radius, directed=args.directed,
-                              seed=args.data_seed)
+                              window=args.window, stride=args.stride,
+                              neighbours=args.neighbours, radius=args.radius,
+                              directed=args.directed, seed=args.data_seed,
+                              reading=reading_arguments(args))
     return {
         'name': args.name,
         'num_particles': args.num_particles,
@@ -286,6 +166,21 @@ def describe_data(args: argparse.Namespace) -> dict[str, Any]:
         'seed': args.data_seed,
         'split_by': args.split_by,
     }
+
+
+def check_length(num_observed: int, *splits: Systems) -> None:
+    """Makes sure that there are frames to observe, and as many to predict.
+
+    Raises:
+        ValueError: If there are not.
+    """
+    for dataset in splits:
+        num_steps = dataset._data.x.size(1)
+        if num_steps < 2 * num_observed:
+            raise ValueError(
+                f"--num-observed is {num_observed}, which takes systems of at "
+                f"least {2 * num_observed} steps, but these have {num_steps}; "
+                f"lower it.")
 
 
 def num_edge_types(args: argparse.Namespace, dataset: Systems) -> list[int]:
@@ -310,12 +205,6 @@ def make_config(args: argparse.Namespace, data: dict[str, Any],
     """The configuration that the checkpoint will hold."""
     if args.data is not None:
         data = {**data, 'time_step': frame_interval(data, dataset)}
-    options: dict[str, Any] = dict(args.option)
-    options.update((option, getattr(args, option))
-                   for option in (*OPTIONS, 'null_prior')
-                   if getattr(args, option) is not None)
-    if args.directed:
-        options['undirected'] = False
     return Config(
         in_channels=dataset.num_node_features,
         num_observed=args.num_observed,
@@ -324,7 +213,7 @@ def make_config(args: argparse.Namespace, data: dict[str, Any],
         model=args.model,
         regime=args.regime,
         recipe=args.recipe,
-        options=options,
+        options=recipe_options(args),
         unsplit=args.unsplit,
         seed=args.seed,
         data=data,

@@ -5,8 +5,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.opening import describe_files, frame_interval, open_dataset
+from pyg_fnri.datasets import NRIFolder, ParticleSystems
+from pyg_fnri.opening import (
+    check_directions,
+    describe_files,
+    frame_interval,
+    open_dataset,
+    remembered_reading,
+)
 from pyg_fnri.simulation import Kuramoto
 from pyg_fnri.transforms import SplitTrajectory
 
@@ -161,3 +167,129 @@ def test_wrong_descriptions_are_refused(reopen, table):
         describe_files(str(table), num_observed=6, neighbours=1, radius=1.)
     with pytest.raises(FileNotFoundError, match='no file .*none.csv'):
         describe_files('none.csv', num_observed=6)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Arrays as the research code writes them."""
+    path = tmp_path / 'theirs'
+    path.mkdir()
+    rng = np.random.default_rng(0)
+    for split, size in (('train', 4), ('valid', 3), ('test', 2)):
+        for kind in ('loc', 'vel'):
+            np.save(path / f'{kind}_{split}.npy',
+                    rng.normal(size=(size, 6, 2, 3)))
+        edges = np.tril(np.ones((size, 3, 3)), -1)
+        np.save(path / f'edges_{split}.npy', edges + edges.swapaxes(1, 2))
+    return path
+
+
+def test_how_tables_are_read_is_kept(reopen, table, tmp_path):
+    frame = pd.read_csv(table).drop(index=4).rename(columns={
+        'time': 't',
+        'x': 'east'
+    })
+    frame.to_csv(tmp_path / 'other.csv', index=False)
+    reading = {
+        'time': 't',
+        'position': ['y', 'east'],
+        'time_step': DT,
+        'max_gap': 1
+    }
+    description = describe_files(str(tmp_path / 'other.csv'), num_observed=2,
+                                 window=4, stride=2, reading=reading)
+    with pytest.warns(UserWarning, match='Filled 1 of'):
+        dataset = reopen(description, 'all')
+    assert len(dataset) == 5 * len(SIZES)
+    assert dataset.system_names[:2] == ['0/0', '0/2']
+    plain = reopen(describe_files(str(table), num_observed=2, window=4), 'all')
+    assert dataset[0].x[..., 0].equal(plain[0].x[..., 1])
+    assert dataset[0].x[..., 1].equal(plain[0].x[..., 0])
+
+
+def test_descriptions_without_options_are_those_of_old(table):
+    description = describe_files(str(table), num_observed=6, reading={})
+    assert not {'reading', 'stride'} & description.keys()
+
+
+def test_arrays_tell_the_time_that_velocities_are_derived_by(reopen, tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / 'x.npy', rng.normal(size=(10, 3, 8, 4)))
+    path = str(tmp_path / 'x.npy')
+    for reading, expected in [
+        ({}, None),
+        ({'time_step': 0.5}, 0.5),
+        ({'position': [0, 1]}, 1.0),
+        ({'position': [0, 1], 'time_step': 0.5}, 0.5),
+        ({'position': [0, 1], 'velocity': [2, 3]}, None),
+    ]:  # yapf: disable
+        description = describe_files(path, num_observed=4, reading=reading)
+        assert frame_interval(description, reopen(description)) == expected
+
+
+def test_other_data_of_the_same_kind_are_read_as_in_training(table, tmp_path):
+    reading = {'position': ['y'], 'max_gap': 2}
+    description = describe_files(str(table), num_observed=6, reading=reading)
+    assert remembered_reading(description, 'new.csv') == reading
+    assert remembered_reading(description, 'new.parquet') == reading
+    assert remembered_reading(description, 'new.npy') == {}
+    assert remembered_reading(description, str(tmp_path)) == {}
+    # Of simulated systems, and of old checkpoints.
+    assert remembered_reading({'name': 'kuramoto'}, 'new.csv') == {}
+    old = describe_files(str(table), num_observed=6)
+    assert remembered_reading(old, 'new.csv') == {}
+
+
+def test_folders_have_splits_and_truth_of_their_own(reopen, folder):
+    description = describe_files(str(folder), num_observed=3)
+    sizes = [len(reopen(description, s)) for s in ('train', 'val', 'test')]
+    assert sizes == [4, 3, 2]
+    dataset = reopen(description, transform=SplitTrajectory(3))
+    assert isinstance(dataset, NRIFolder) and dataset.num_edge_types == [2]
+    assert dataset[0].x.shape == dataset[0].y.shape == (3, 3, 4)
+    assert frame_interval(description, dataset) is None
+    timed = describe_files(str(folder), num_observed=3,
+                           reading={'time_step': 0.1})
+    assert frame_interval(timed, reopen(timed)) == 0.1
+    with pytest.warns(UserWarning, match='candidate edge'):
+        near = reopen(describe_files(str(folder), num_observed=3, radius=1e-3))
+    assert near[0].num_edges == 0
+
+
+def test_changed_folder_is_not_taken_for_the_same(reopen, folder):
+    description = describe_files(str(folder), num_observed=3)
+    (folder / 'notes.txt').write_text('None of the arrays.')
+    reopen(description)
+    np.save(folder / 'vel_test.npy', np.zeros((2, 6, 2, 3)))
+    with pytest.raises(ValueError, match='theirs. has changed since'):
+        reopen(description)
+
+
+@pytest.mark.parametrize('kwargs', [{
+    'window': 3
+}, {
+    'edges': 'a.csv'
+}, {
+    'reading': {
+        'max_gap': 1
+    }
+}])
+def test_folders_take_no_options_of_files(folder, kwargs):
+    with pytest.raises(ValueError, match='is a folder.*leave out '):
+        describe_files(str(folder), num_observed=3, **kwargs)
+
+
+def test_undirected_models_are_not_measured_by_a_directed_truth(
+        reopen, table, tiny_systems, tmp_path):
+    truth = pd.DataFrame({'sender': [0, 1], 'receiver': [1, 0], 'type': 1})
+    paths = [str(tmp_path / name) for name in ('both.csv', 'one.csv')]
+    truth.to_csv(paths[0], index=False)
+    truth[:1].to_csv(paths[1], index=False)
+    both, one = (reopen(describe_files(str(table), None, path, num_observed=6))
+                 for path in paths)
+    for dataset in (both, one, tiny_systems('val')):
+        check_directions(dataset, undirected=False)
+    for dataset in (both, tiny_systems('val')):
+        check_directions(dataset, undirected=True)
+    with pytest.raises(ValueError, match='in 10 of 10 .*--directed'):
+        check_directions(one, undirected=True)

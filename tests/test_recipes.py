@@ -277,6 +277,29 @@ def test_prior_of_no_interaction(recipe):
         recipe.build(FNRI, 4, 12, [2])
 
 
+@pytest.mark.parametrize('recipe', [PaperRecipe, QuickRecipe])
+def test_layers_that_factor_over_particles(recipe, batch):
+    recipe = recipe(hidden_channels=8, node_layers=[1], null_prior=[0.8, 0.4])
+    model = build(recipe, batch)
+    springs, charges = model.latent.parts
+    assert springs.prior == [[0.8, pytest.approx(0.2)]]
+    assert charges.values == [[0, 1]]
+    assert charges.prior == [[0.4, pytest.approx(0.6)]]
+    # A step of training, as for any other latent graph.
+    logits = model.encode(batch.x, batch.edge_index)
+    generator = torch.Generator().manual_seed(0)
+    edge_attr = model.latent.sample(logits, recipe.tau, recipe.hard, generator,
+                                    batch.edge_index)
+    loss = recipe.reconstruction(model, batch, edge_attr, generator)
+    loss += model.latent.kl(logits, batch.edge_index).sum()
+    loss.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+    for other in (NRI, SFNRI):
+        with pytest.raises(ValueError, match=f'Only fNRI .* {other.__name__}'):
+            replace(recipe, null_prior=None).build(other, 4, 12, [2, 2])
+
+
 def test_symmetries_leave_the_loss_of_a_symmetric_model_alone(batch):
     generator = torch.Generator().manual_seed(0)
     assert QuickRecipe().augment(batch, generator) is batch

@@ -28,6 +28,12 @@ def array_recordings(
     """
     if 'x' in arrays:
         arrays = {'x': arrays['x']}
+    for name, array in arrays.items():
+        if array.dtype.kind != 'f':
+            called = f' {name!r}' if name else ''
+            raise TypeError(f'The array{called} must hold floating point '
+                            f'numbers, but its dtype is {array.dtype}; '
+                            f'convert it, e.g. by astype(float).')
     if len(arrays) == 1:
         array, = arrays.values()
         if array.ndim == 4:
@@ -51,9 +57,6 @@ def array_recordings(
 
 
 def _recording(name: Name, x: np.ndarray, time_step: float) -> Recording:
-    if x.dtype.kind != 'f':
-        raise TypeError(f'The trajectories of {name!r} must be floating point '
-                        f'numbers, but their dtype is {x.dtype}.')
     if x.ndim != 3 or x.shape[0] < 2 or x.shape[1] < 2 or x.shape[2] < 1:
         raise ValueError(
             f'Trajectories must be [num_systems, num_particles, num_steps, '

@@ -19,7 +19,8 @@ class Columns:
 
     Args:
         system: Names of systems; :obj:`None` where there is only one.
-        time: Instants, numbers or dates.
+        time: Instants, numbers or dates; dates may be text such as
+            `2024-05-31 12:00:00`.
         particle: Names of particles.
         features: What is known of a particle at an instant.
     """
@@ -61,12 +62,15 @@ class _Reader:
     def __init__(self, table: pd.DataFrame, columns: Columns) -> None:
         keys = [columns.time, columns.particle]
         keys += [] if columns.system is None else [columns.system]
-        for name in [*keys, *columns.features]:
+        how = dict.fromkeys(columns.features,
+                            'position=NAMES and velocity=NAMES')
+        how.update(zip(keys, ('time=NAME', 'particle=NAME', 'system=NAME')))
+        for name, argument in how.items():
             if list(table.columns).count(name) != 1:
                 raise ValueError(
                     f'The table must have one column {name!r}, but its '
-                    f'columns are {[*table.columns]}; say by argument which '
-                    f'column holds what.')
+                    f'columns are {[*table.columns]}; say which to read by '
+                    f'{argument}.')
         if len(table) == 0:
             raise ValueError('The table has no rows.')
         for name in keys:
@@ -74,7 +78,7 @@ class _Reader:
             if empty.size:
                 raise ValueError(f'Row {empty[0]} has no {name!r}; every row '
                                  f'needs one.')
-        self.table, self.columns = table, columns
+        self.table, self.columns = _read_dates(table, columns.time), columns
         self.particle, self.particle_names = number_names(
             table[columns.particle])
         if columns.system is None:
@@ -215,8 +219,8 @@ class _Reader:
             raise ValueError(
                 f'There are two rows of one particle and time, '
                 f'{self.where(order[k])} and row {order[k-1]}; remove one of '
-                f'them, or say which column holds the system if there are '
-                f'several.')
+                f'them, or say which column holds the system by system=NAME '
+                f'if there are several.')
         length = np.zeros(len(self.system_names), dtype=np.int64)
         np.maximum.at(length, system, frame + 1)
         late = is_first & (frame > 0)
@@ -243,3 +247,26 @@ class _Reader:
                 f'for {describe_time(start, 1, time_step)}; the next there '
                 f'is row {order[k]}. Mend the table, or interpolate over the '
                 f'gap by max_gap={step[k] - 1}, now {max_gap}.')
+
+
+def _read_dates(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The table with its times as dates, if they are texts of dates, as files
+    have them.
+
+    Raises:
+        ValueError: If only some are.
+    """
+    times = table[name]
+    if pd.api.types.is_numeric_dtype(times) or pd.to_numeric(
+            times, errors='coerce').notna().any():
+        return table
+    dates = pd.to_datetime(times, errors='coerce', format='ISO8601', utc=True)
+    wrong = dates.isna().to_numpy()
+    if wrong.all():
+        return table  # Neither; this is said where numbers are read.
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(f'Column {name!r} holds dates, but row {row} has '
+                         f'{plain(times.iloc[row])!r}; expected dates such as '
+                         f'2024-05-31 12:00:00.5 throughout.')
+    return table.assign(**{name: dates.dt.tz_localize(None)})

@@ -2,6 +2,7 @@
 import os
 import os.path as osp
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -9,17 +10,19 @@ import numpy as np
 from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.simulation import Trajectories
 
 from .cached_systems import CachedSystems, Joined
+from .edge_table import report_left_out, report_one_way
 from .edge_values import find_values, to_types
 from .joined import join
+from .names import Name
+from .recording import Recording
 from .sources import content_digest, folder_name, read_arrays
 from .splits import SPLITS
 
 #: A part of every digest. Raise it whenever other systems are made of the same
 #: folder.
-VERSION = 1
+VERSION = 2
 
 
 class NRIFolder(CachedSystems):
@@ -124,11 +127,29 @@ class NRIFolder(CachedSystems):
         }
         super().__init__(root, name, split, recipe, transform, pre_transform,
                          pre_filter, force_reload)
+        if self.facts['left_out']:
+            warnings.warn(self.facts['left_out'], stacklevel=2)
 
     @property
     def edge_values(self) -> list[list[float]]:
         """The value in the files that each type of each layer stands for."""
         return self.facts['edge_values']
+
+    @property
+    def system_names(self) -> list[Name]:
+        """The number of each system in the files, from 0 on."""
+        return [self.facts['systems'][i] for i in self.indices()]
+
+    @property
+    def particle_names(self) -> list[list[Name]]:
+        """The numbers of each system's particles, in the order of `x`."""
+        return [[*range(self.facts['num_particles'])] for _ in self.indices()]
+
+    @property
+    def one_way(self) -> str:
+        """Which types of the split depend on the direction, in a sentence;
+        empty if none do."""
+        return self.facts['one_way']
 
     def make(self) -> tuple[Joined, dict[str, Any]]:
         position, velocity = (self._features(kind) for kind in ('loc', 'vel'))
@@ -142,18 +163,31 @@ class NRIFolder(CachedSystems):
         types = None
         if edges:
             types = self._types(edges, values, position)
-        facts = {
+        facts: dict[str, Any] = {
             'edge_values': [of_layer.tolist() for of_layer in values],
             'num_edge_types': [max(2, len(of_layer)) for of_layer in values],
+            'systems': [*range(len(position))],
+            'num_particles': position.shape[1],
+            'left_out': '',
+            'one_way': '',
         }
         x = np.concatenate([position, velocity], axis=-1)
+        if types is not None and (types != types.swapaxes(2, 3)).any():
+            facts['one_way'] = report_one_way(list(types), [
+                Recording(s, range(x.shape[1]), x[s], 1.) for s in range(len(x))
+            ])
         if (types is None or self.pre_filter is not None
                 or self.pre_transform is not None):
             systems: list[Data] = [
                 from_trajectory(x[s], None if types is None else types[s])
                 for s in range(len(x))
             ]
-            return self.prepare(systems)[0], facts
+            joined, facts['systems'] = self.prepare(systems)
+            if types is not None:
+                facts['left_out'] = report_left_out(
+                    int((types[facts['systems']] > 0).sum()),
+                    int((joined[0].edge_label > 0).sum()))
+            return joined, facts
         # The same, for all at once.
         return join(x, types), facts
 

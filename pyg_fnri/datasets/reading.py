@@ -25,10 +25,13 @@ class Reading:
         time: The column of times.
         particle: The column of particles.
         position: The features that are positions; by default the columns
-            `x`, `y` and `z` that are there, and of arrays all features as
-            they are.
+            `x`, `y` and `z` that are there, and of arrays the first half of
+            4, 6, ... features.
         velocity: The features that are velocities, or `()` for none; by
-            default the columns called as positions with a `v` before.
+            default the columns called as positions with a `v` before, or, if
+            no position is named, the other half of an array's features;
+            derived if there are none. With `()` and no position, an array's
+            features are taken as they are, whatever they mean.
         time_step: From one frame to the next; by default the most common
             one, and 1 for arrays.
         max_gap: The most missing frames in a row to interpolate over.
@@ -88,10 +91,12 @@ class Reading:
 
     def _read_arrays(self, source: Source) -> tuple[list[Recording], bool]:
         recordings = array_recordings(read_arrays(source), self.time_step or 1.)
+        num_features = recordings[0].x.shape[2]
         if self.position is None:
+            if self.velocity is None:
+                _check_halves(num_features)
             return recordings, False
         features: list[Any] = [*self.position, *(self.velocity or ())]
-        num_features = recordings[0].x.shape[2]
         if not set(features) <= set(range(num_features)):
             raise ValueError(
                 f'The features of an array are numbered 0 to '
@@ -112,7 +117,8 @@ class Reading:
         if not position:
             raise ValueError(f'The table has none of the columns x, y and z, '
                              f'but {[*table.columns]}; name those of the '
-                             f'position by the argument position.')
+                             f'positions by position=NAMES, or separate '
+                             f'columns by commas if they are not.')
         velocity: Sequence[Any] = self.velocity or ()
         if self.velocity is None:
             velocity = [f'v{name}' for name in position]
@@ -120,11 +126,32 @@ class Reading:
             if 0 < len(found) < len(velocity):
                 raise ValueError(
                     f'The table has the columns {found} but not all of '
-                    f'{velocity}; name those of the velocity by the argument '
-                    f'velocity, or () to leave velocities out.')
+                    f'{velocity}; name the velocities by velocity=NAMES, or '
+                    f'remove these columns to have them derived from the '
+                    f'positions.')
             velocity = found
         columns = Columns(system, self.time, self.particle,
                           [*position, *velocity])
         recordings = read_recordings(table, columns, self.time_step,
                                      self.max_gap)
         return recordings, self.velocity is None and not velocity
+
+
+def _check_halves(num_features: int) -> None:
+    """Makes sure that an array's features can be taken for positions, then as
+    many velocities, and for nothing else.
+
+    Raises:
+        ValueError: If they cannot.
+    """
+    if num_features == 2:
+        raise ValueError(
+            'The array has 2 features, which may be positions in the plane, '
+            'or position and velocity on a line. Say which: position=[0, 1], '
+            'and velocities are derived; or position=[0] and velocity=[1].')
+    if num_features % 2:
+        raise ValueError(
+            f'The array has an odd number of features, {num_features}, which '
+            f'cannot be positions, then as many velocities. Say which are '
+            f'positions, e.g. position={[*range(num_features)]}; velocities '
+            f'are derived unless velocity=NUMBERS tells which they are.')

@@ -70,18 +70,20 @@ def fill_gaps(recording: Recording, max_gap: int) -> Recording:
         return recording
     for particle, first, length in _runs(missing):
         where = recording.where(particle, first)
-        frames = '1 frame' if length == 1 else f'{length} frames'
+        if length == 1:
+            gap = f'A frame of a particle is missing: {where}'
+        else:
+            gap = (f'{length} frames of a particle in a row are missing, the '
+                   f'first one: {where}')
         if first == 0 or first + length == missing.shape[1]:
             raise ValueError(
-                f'The first or last {frames} of a particle are missing: '
-                f'{where}. Nothing can be put there; cut the recording to '
-                f'the times that all of its particles have, or leave the '
-                f'particle out.')
+                f'{gap}. Nothing can be put at the beginning or the end; cut '
+                f'the recording to the times that all of its particles have, '
+                f'or leave the particle out.')
         if length > max_gap:
             raise ValueError(
-                f'{frames} in a row are missing, from {where}, on. Mend the '
-                f'data, or interpolate between the frames before and after by '
-                f'max_gap={length}, now {max_gap}.')
+                f'{gap}. Mend the data, or interpolate between the frames '
+                f'before and after by max_gap={length}, now {max_gap}.')
     x = recording.x.copy()
     frame = np.arange(x.shape[1])
     for particle in missing.any(1).nonzero()[0]:

@@ -10,7 +10,12 @@ from pyg_fnri.data import from_trajectory
 
 from .cached_systems import CachedSystems, Joined
 from .cut import Cut
-from .edge_table import candidate_edges, true_types
+from .edge_table import (
+    candidate_edges,
+    report_left_out,
+    report_one_way,
+    true_types,
+)
 from .names import Name
 from .reading import Feature, Reading
 from .recording import derive_velocity, report_filled
@@ -18,7 +23,7 @@ from .sources import Source, content_digest, folder_name, is_array, read_table
 
 #: A part of every digest. Raise it whenever other systems are made of the same
 #: table.
-VERSION = 1
+VERSION = 2
 
 
 class TrajectoryTable(CachedSystems):
@@ -45,8 +50,10 @@ class TrajectoryTable(CachedSystems):
     name; :obj:`particle_names` and :obj:`system_names` tell which is which.
 
     An **array**, `[S, N, T, F]` in memory, `.npy` or `.npz`, has positions
-    first, then velocities. A file of several arrays has one called `x`, or
-    one `[N, T, F]` for each system, which is called as its array.
+    first, then velocities. With 2 features, or an odd number of them, that is
+    not clear, and `position` has to tell, such as `[0, 1]` for positions in
+    the plane alone. A file of several arrays has one called `x`, or one
+    `[N, T, F]` for each system, which is called as its array.
 
     **Velocities** that are not there are derived from positions: by
     :math:`(x_{t+1} - x_{t-1}) / 2 \Delta t`, and at the two ends by the
@@ -78,17 +85,18 @@ class TrajectoryTable(CachedSystems):
             (default: `'all'`)
         system (str, optional): The column of systems.
             (default: `'system'` if there is one, otherwise one system)
-        time (str): The column of times, numbers or dates.
-            (default: `'time'`)
+        time (str): The column of times, numbers or dates; in CSV files
+            such as `2024-05-31 12:00:00.5`. (default: `'time'`)
         particle (str): The column of particles. (default: `'particle'`)
         position (sequence of str or int, optional): The columns of positions,
             or of other features; of arrays, the numbers of the features.
             (default: those of `x`, `y` and `z` that are there; of arrays,
-            all features as they are)
+            the first half of 4, 6, ... features)
         velocity (sequence of str or int, optional): The columns of
-            velocities, one for each position; `()` for none at all.
+            velocities, one for each position; `()` for none at all, and of
+            arrays, without `position`, for all features as they are.
             (default: `vx`, `vy`, ..., after the positions, if they are there;
-            derived otherwise)
+            of arrays, without `position`, the second half; derived otherwise)
         time_step (float, optional): The time from one frame to the next.
             (default: the most common one; of arrays, 1)
         max_gap (int): The most missing frames in a row to interpolate over.
@@ -109,9 +117,11 @@ class TrajectoryTable(CachedSystems):
         interactions (DataFrame or str, optional): The truth where it is
             known, a table with the columns `sender`, `receiver` and `type`,
             and `system` and `layer` where there are several, as
-            :func:`~pyg_fnri.convert.to_pandas` writes it. What it does not
-            list is of type 0, no interaction. Layers are sorted by name.
-            Nothing is trained on it.
+            :func:`~pyg_fnri.convert.to_pandas` writes it; one row for each
+            direction. What it does not list is of type 0, no interaction.
+            Layers are sorted by name. Interactions that have no candidate
+            edge are left out, and a warning says how many. Nothing is trained
+            on it.
         name (str, optional): The name of the data set's folder.
             (default: that of the file, or `'table'`)
         transform (callable, optional): Applied to a system on each access.
@@ -176,8 +186,9 @@ class TrajectoryTable(CachedSystems):
         super().__init__(root, folder_name(name, table), split, recipe,
                          transform, pre_transform, pre_filter, force_reload)
         del self._sources  # Tables are large, and data sets are pickled.
-        if self.facts['filled']:
-            warnings.warn(self.facts['filled'], stacklevel=2)
+        for fact in ('filled', 'left_out'):
+            if self.facts[fact]:
+                warnings.warn(self.facts[fact], stacklevel=2)
 
     @property
     def system_names(self) -> list[Name]:
@@ -191,6 +202,12 @@ class TrajectoryTable(CachedSystems):
         return [self.facts['particle_names'][i] for i in self.indices()]
 
     @property
+    def one_way(self) -> str:
+        """Which true types depend on the direction, in a sentence; empty if
+        none do. Of all splits."""
+        return self.facts['one_way']
+
+    @property
     def time_step(self) -> float:
         """The time from one frame to the next, in seconds where the table
         holds dates."""
@@ -201,6 +218,8 @@ class TrajectoryTable(CachedSystems):
         facts: dict[str, Any] = {
             'time_step': recordings[0].time_step,
             'filled': report_filled(recordings),
+            'left_out': '',
+            'one_way': '',
         }
         edge_index: Sequence[Any] = [None] * len(recordings)
         if 'edges' in self._sources:
@@ -210,13 +229,21 @@ class TrajectoryTable(CachedSystems):
         if 'interactions' in self._sources:
             labels, facts['layers'], facts['num_edge_types'] = true_types(
                 read_table(self._sources['interactions']), recordings)
+            facts['one_way'] = report_one_way(labels, recordings)
 
         systems: list[Data] = []
         names: list[tuple[Name, list[Name]]] = []
+        num_true: list[int] = []
         for number, block, parts in self._cut.parts(recordings):
             recording = recordings[number]
             x = recording.x[:, block.start:block.stop]
             if derive:
+                if len(block) < 3:
+                    raise ValueError(
+                        f'System {recording.name!r} is too short: velocities '
+                        f'take at least 3 frames to derive from positions, '
+                        f'but {len(block)} of its frames are for the split '
+                        f'{self._cut.split!r}. Leave the system out.')
                 velocity = derive_velocity(x, recording.time_step)
                 x = np.concatenate([x, velocity], axis=-1)
             for part in parts:
@@ -228,7 +255,13 @@ class TrajectoryTable(CachedSystems):
                 name = recording.name if self._cut.window is None else (
                     f'{recording.name}/{part.start}')
                 names.append((name, list(recording.particles)))
+                if 'interactions' in self._sources:
+                    num_true.append(int((labels[number] > 0).sum()))
         joined, kept = self.prepare(systems)
+        if num_true:
+            facts['left_out'] = report_left_out(
+                sum(num_true[k] for k in kept),
+                int((joined[0].edge_label > 0).sum()))
         facts['system_names'] = [names[k][0] for k in kept]
         facts['particle_names'] = [names[k][1] for k in kept]
         return joined, facts

@@ -9,7 +9,6 @@ from torch_geometric.data import Data
 from pyg_fnri.baselines import linear_rollout, static_rollout
 from pyg_fnri.metrics import GraphReport, RolloutMSE
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling
-from pyg_fnri.nn.latent import most_probable
 
 #: Types :obj:`[num_edges, num_layers]` of a batch, and their probabilities
 #: :obj:`[num_edges, K_a]` for each layer; None where the types are given.
@@ -22,8 +21,7 @@ def encoder_graph(model: RelationalAutoEncoder, data: Data) -> Graph:
     Raises:
         As :meth:`RelationalAutoEncoder.posterior`.
     """
-    posterior = model.posterior(data)
-    return most_probable(posterior), posterior
+    return model.infer(data)
 
 
 @torch.no_grad()

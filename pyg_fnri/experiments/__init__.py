@@ -7,7 +7,11 @@ from .compression import (
     compression_report,
     measure_halves,
 )
+from .figures import write_compression, write_trajectories
+from .law_table import law_report
 from .paper_tables import accuracy_report, error_report, parameter_report
+from .part import Part
+from .publish import publish
 from .report import Report, Summary, Table
 from .results import load_results, provenance, save_result
 from .runner import Runner
@@ -19,6 +23,7 @@ __all__ = [
     'HALVES',
     'MODELS',
     'NAMES',
+    'Part',
     'Report',
     'Runner',
     'SCALES',
@@ -31,9 +36,13 @@ __all__ = [
     'draw_continuations',
     'error_report',
     'grid',
+    'law_report',
     'load_results',
     'measure_halves',
     'parameter_report',
     'provenance',
+    'publish',
     'save_result',
+    'write_compression',
+    'write_trajectories',
 ]

@@ -45,7 +45,7 @@ def accuracy_report(results: Mapping[Cell, Result], scale: str,
     """
     tables = []
     for name in NAMES:
-        floors = _floors(results, name, TABLES[1], [
+        floors = _floors(results, name, TABLES['1'], [
             ('random',
              lambda figures: _accuracies(figures.get('random_accuracy'))),
             ('majority class',
@@ -64,7 +64,7 @@ def accuracy_report(results: Mapping[Cell, Result], scale: str,
         'at once. Random: a guess for each edge, relabelled alike. Majority '
         'class: the most frequent type everywhere. The paper gives means of '
         '5 runs.',
-        *notes_of_runs(_shown(results, TABLES[1]), scale, command),
+        *notes_of_runs(_shown(results, TABLES['1']), scale, command),
     ])
 
 
@@ -73,7 +73,7 @@ def error_report(results: Mapping[Cell, Result], scale: str,
     """Table 2: errors of rollouts; arguments as of :func:`accuracy_report`."""
     tables = []
     for name in NAMES:
-        floors = _floors(results, name, TABLES[2], [
+        floors = _floors(results, name, TABLES['2'], [
             ('static', lambda figures: _errors(figures.get('static_mse'))),
             ('linear', lambda figures: _errors(figures.get('linear_mse'))),
         ])
@@ -89,7 +89,7 @@ def error_report(results: Mapping[Cell, Result], scale: str,
         "unit depends on the training split's fastest particle: compare the "
         'rows "static", that nothing moves. Linear: the least-squares step '
         'that knows of no interaction. The paper gives means of 5 runs.',
-        *notes_of_runs(_shown(results, TABLES[2]), scale, command),
+        *notes_of_runs(_shown(results, TABLES['2']), scale, command),
     ])
 
 

@@ -15,7 +15,7 @@ from pyg_fnri.training import load_checkpoint
 from pyg_fnri.transforms import SplitTrajectory
 from pyg_fnri.writing import written_whole
 
-from .cell import Cell
+from .cell import TABLES, Cell
 from .compression import measure_halves
 from .results import provenance, save_result
 from .scale import Scale
@@ -62,11 +62,24 @@ class Runner:
 
     def evaluation(self, cell: Cell) -> list[str]:
         """Arguments of `scripts/evaluate.py`."""
+        laws = cell.regime in TABLES['laws']
         return [
             '--checkpoint',
-            self.checkpoint(cell), *self.scale.evaluation, '--root', self.root,
-            '--out',
+            self.checkpoint(cell), *self.scale.evaluation,
+            *(self.scale.refined if laws else ()), '--root', self.root, '--out',
             os.path.join(self.directory(cell), 'test')
+        ]
+
+    def evaluation_before(self, cell: Cell) -> list[str]:
+        """The same for the model that force laws are found from, which has
+        none to refine graphs by."""
+        quick = os.path.join(self.directory(cell), 'quick')
+        return [
+            '--checkpoint',
+            os.path.join(quick, 'best.ckpt'), *self.scale.evaluation,
+            *(word for word in self.scale.refined if word != '--refine'),
+            '--root', self.root, '--out',
+            os.path.join(quick, 'test')
         ]
 
     def has_current_settings(self, cell: Cell) -> bool:
@@ -98,6 +111,8 @@ class Runner:
                 return False
             minutes = self._train(cell, again)
             self.script('evaluate', self.evaluation(cell))
+            if cell.regime == 'em':
+                self.script('evaluate', self.evaluation_before(cell))
             self._save(cell, minutes)
             return True
 
@@ -105,7 +120,11 @@ class Runner:
         """Minutes of training, those before an interruption included."""
         run, arguments = self.directory(cell), self.training(cell)
         files = os.listdir(run) if os.path.isdir(run) else []
-        resumed = 'last.ckpt' in files and not again
+        # Runs with force laws begin with one of the quick recipe.
+        begun = any(
+            os.path.exists(os.path.join(run, first, 'last.ckpt'))
+            for first in ('', 'quick'))
+        resumed = begun and not again
         if resumed:
             arguments.append('--resume')
         elif files:  # Stopped before there was anything to go on with.
@@ -127,17 +146,23 @@ class Runner:
         return minutes
 
     def _save(self, cell: Cell, minutes: float) -> None:
-        path = os.path.join(self.directory(cell), 'test', 'metrics.json')
-        with open(path) as file:
-            figures = json.load(file)
+        figures = _metrics(self.evaluation(cell))
+        runs = [('train', self.training(cell)),
+                ('evaluate', self.evaluation(cell))]
+        if cell.regime == 'em':
+            before = self.evaluation_before(cell)
+            runs.append(('evaluate', before))
+            figures['before'] = {
+                key: _metrics(before)[key]
+                for key in ('edge_accuracy', 'rollout_mse', 'calibration_error')
+            }
         config = figures.pop('config')
         del figures['checkpoint']
         if cell.regime in self.scale.compression:
             figures['halves'] = self.measure_halves(cell)
         commands = [
             f'python scripts/{name}.py {shlex.join(arguments)}'
-            for name, arguments in (('train', self.training(cell)),
-                                    ('evaluate', self.evaluation(cell)))
+            for name, arguments in runs
         ]
         os.makedirs(os.path.dirname(self.result(cell)), exist_ok=True)
         save_result(
@@ -159,3 +184,10 @@ class Runner:
                                SplitTrajectory(module.config.num_observed))
         dataset = dataset[:self.scale.num_halved]
         return measure_halves(module, SystemLoader(dataset, batch_size=500))
+
+
+def _metrics(evaluation: list[str]) -> dict[str, Any]:
+    """What an evaluation with these arguments has written."""
+    out = evaluation[evaluation.index('--out') + 1]
+    with open(os.path.join(out, 'metrics.json')) as file:
+        return json.load(file)

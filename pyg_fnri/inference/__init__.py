@@ -1,5 +1,6 @@
 """Inference beyond one pass of an encoder: refined graphs, graphs that systems
 share, and force laws."""
+from pyg_fnri.inference.discovery import Discovery, Start, discover_force_laws
 from pyg_fnri.inference.em import Progress, fit_force_laws
 from pyg_fnri.inference.pooling import (
     pool_posteriors,
@@ -7,17 +8,22 @@ from pyg_fnri.inference.pooling import (
     shared_graph,
 )
 from pyg_fnri.inference.refine import refine
+from pyg_fnri.inference.sampling import sample_posterior
 from pyg_fnri.inference.search import Refined
 from pyg_fnri.inference.sweep import Stage
 from pyg_fnri.inference.teaching import with_inferred_graphs
 
 __all__ = [
+    'Discovery',
     'Progress',
     'Refined',
     'Stage',
+    'Start',
+    'discover_force_laws',
     'fit_force_laws',
     'pool_posteriors',
     'refine',
+    'sample_posterior',
     'shared_candidates',
     'shared_graph',
     'with_inferred_graphs',

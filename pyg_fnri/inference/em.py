@@ -6,12 +6,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
-from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
-from pyg_fnri.inference.search import GraphSearch
+from pyg_fnri.inference.law_fit import LawFit
 from pyg_fnri.inference.sweep import Stage
 from pyg_fnri.nn import RelationalAutoEncoder
-from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
 #: Slower than in refinement: laws and graphs have to find each other.
 EM_ANNEALING = (Stage(0.3, 1.0), Stage(0.1, 0.5), Stage(0.05, 0.3),
@@ -49,7 +46,7 @@ def fit_force_laws(
     Starts from the encoder's graphs. Each iteration fits the laws to the
     graphs (M-step, robust least squares) and then sweeps over the graphs with
     the laws (E-step, iterated conditional modes), with a tolerance that gets
-    smaller.
+    smaller. Laws that are known already, and not zero, are where it starts.
 
     Args:
         model: A model whose encoder has been trained, and whose decoder's
@@ -69,26 +66,18 @@ def fit_force_laws(
     if not annealing:
         raise ValueError("Expected at least one stage of annealing, but got "
                          "none.")
-    layer = model.decoder.layer
-    if not isinstance(layer, ForceLawDecoder):
-        raise TypeError(f"Only a ForceLawDecoder has laws to fit, but the "
-                        f"decoder's layer is a {type(layer).__name__}; "
-                        f"see RelationalInference.with_laws.")
-    trajectories = [data.x, data.y] if 'y' in data else [data.x]
-    search = GraphSearch(model, data)
-    flights = Flights(trajectories, search.choices, layer.interval,
-                      layer.half_width)
-    fit_scale(layer, flights)
+    fit = LawFit(model, data)
+    fit.fit_scale()
+    known = bool(fit.layer.law.value.any())
     for iteration, stage in enumerate(annealing, start=1):
-        fit_laws(layer, flights, search.channels, stage.tolerance, generator)
-        evidence = ImpulseEvidence(flights, layer)
-        changed = search.sweep(evidence, stage)
+        if iteration > 1 or not known:
+            fit.maximise(stage, generator)
+        evidence = fit.evidence()
+        changed = fit.search.sweep(evidence, stage)
         if on_iteration is not None:
-            errors = evidence.errors(search.channels)[flights.valid]
-            cost = (errors.square() / annealing[-1].tolerance).log1p().mean()
             on_iteration(
-                Progress(iteration, changed / search.choice.numel(),
-                         cost.item(),
-                         search.result().edge_type))
-    fit_laws(layer, flights, search.channels, annealing[-1].tolerance,
-             generator)
+                Progress(
+                    iteration, changed / fit.search.choice.numel(),
+                    fit.cost(annealing[-1].tolerance, evidence).mean().item(),
+                    fit.search.result().edge_type))
+    fit.maximise(annealing[-1], generator)

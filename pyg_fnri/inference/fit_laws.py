@@ -92,17 +92,16 @@ def _design(layer: ForceLawDecoder, flights: Flights, channels: Tensor,
     law, num_choices = layer.law, channels.size(0)
     first, weight = law.interpolation(flights.distance[:, transition])
     # [V, points, 4, 2D]: an entry's part in shift and impulse.
-    part = torch.einsum('vpw,vpd,sp->vpwsd', weight,
-                        flights.direction[:, transition],
-                        flights.weight).flatten(-2)
+    unit_effect = flights.unit_effect[:, transition]
+    part = weight.unsqueeze(-1) * unit_effect.unsqueeze(-2)
     entry = first.unsqueeze(-1) + torch.arange(4, device=first.device)
     row = torch.arange(num_choices, device=first.device).view(-1, 1, 1)
     entry = entry + law.num_knots * row
     table = part.new_zeros(num_choices * law.num_knots, part.size(-1))
     table.index_add_(0, entry.flatten(), part.flatten(0, 2))
     table = table.view(num_choices, law.num_knots, -1) / layer.scale
-    # [V, 2D, C, knots]
-    effect = torch.einsum('vc,vkf->vfck', channels, table)
+    table = table.transpose(1, 2).unsqueeze(2)  # [V, 2D, 1, knots]
+    effect = channels.unsqueeze(-1).unsqueeze(1) * table
     return flights.sum_at_particles(effect).flatten(0, 1).flatten(1)
 
 

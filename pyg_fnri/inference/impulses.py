@@ -1,4 +1,5 @@
 """The evidence of force laws, by the impulse of each pair between frames."""
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -74,13 +75,28 @@ class Flights:
         #: [V, num_transitions, points], and the direction of receivers.
         self.distance = offset.norm(dim=-1).clamp(min=1e-6)
         self.direction = offset / self.distance.unsqueeze(-1)
+        #: What a unit of force at a point adds to shift and impulse of the
+        #: receiver, [V, num_transitions, points, 2D].
+        self.unit_effect = torch.cat([
+            self.direction * weight.unsqueeze(-1) for weight in self.weight
+        ], dim=-1)
 
     def integrate(self, force: Tensor) -> Tensor:
         """Shift and impulse :obj:`[*, V, num_transitions, 2D]` of receivers
         by forces :obj:`[*, V, num_transitions, points]`."""
-        out = torch.einsum('...p,...pd,sp->...sd', force, self.direction,
-                           self.weight)
-        return out.flatten(-2)
+        # Point by point: there are three, too few for a matrix product.
+        parts = [
+            force[..., p, None] * self.unit_effect[..., p, :]
+            for p in range(force.size(-1))
+        ]
+        return torch.stack(parts).sum(0)
+
+    def take(self, transitions: slice) -> 'Flights':
+        """The same of some transitions."""
+        out = copy.copy(self)
+        for name in ('change', 'valid', 'distance', 'direction', 'unit_effect'):
+            setattr(out, name, getattr(self, name)[:, transitions])
+        return out
 
     def sum_at_particles(self, effect: Tensor) -> Tensor:
         """Sums effects :obj:`[V, ...]` on receivers, and their opposites on
@@ -108,6 +124,16 @@ class ImpulseEvidence(Evidence):
         #: [V, num_channels, num_transitions, 2D]
         self.effect = effect.transpose(0, 1).contiguous()
         self.change = flights.change / self.scale
+
+    def in_basis(self, basis: Tensor) -> 'ImpulseEvidence':
+        """The evidence of other laws, which are sums of these.
+
+        Args:
+            basis: A row per new law in terms of the old ones, :obj:`[C, C]`.
+        """
+        out = copy.copy(self)
+        out.effect = torch.einsum('kc,vc...->vk...', basis, self.effect)
+        return out
 
     def errors(self, channels: Tensor) -> Tensor:
         effect = torch.einsum('vc,vc...->v...', channels, self.effect)

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from pyg_fnri.inference.refine import ANNEALING, refine
 from pyg_fnri.inference.search import Refined
-from pyg_fnri.nn import CategoricalLatent, RelationalAutoEncoder
+from pyg_fnri.nn import RelationalAutoEncoder
 from pyg_fnri.nn.latent import most_probable
 
 #: What one system alone can say against a type: not even a posterior that is
@@ -173,11 +173,8 @@ def shared_graph(
                    [q.exp().to(logs[0][0].dtype) for q in pooled])
 
 
-def _prior(model: RelationalAutoEncoder,
-           refined: bool) -> Optional[list[list[float]]]:
+def _prior(model: RelationalAutoEncoder, refined: bool) -> list[list[float]]:
     """What each posterior holds of the prior: refining lets the encoder, and
     the prior with it, have less of a say."""
-    if not isinstance(model.latent, CategoricalLatent):
-        return None
     weight = ANNEALING[-1].prior_weight if refined else 1.0
-    return [[p**weight for p in layer] for layer in model.latent.prior]
+    return [[p**weight for p in layer] for layer in model.latent.edge_prior]

@@ -9,7 +9,7 @@ from pyg_fnri.inference.evidence import DecoderEvidence, Evidence
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
 from pyg_fnri.inference.restarts import settle
 from pyg_fnri.inference.search import GraphSearch, Refined
-from pyg_fnri.inference.sweep import Stage
+from pyg_fnri.inference.sweep import Objective, Stage
 from pyg_fnri.nn import RelationalAutoEncoder
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
@@ -52,6 +52,21 @@ def refine(
             fit, a number is not finite, or there are fewer than two particles
             or two frames.
     """
+    generator = generator or torch.Generator().manual_seed(0)
+    search, _ = refined_search(model, data, annealing, num_restarts, generator)
+    return search.result()
+
+
+def refined_search(
+    model: RelationalAutoEncoder,
+    data: Data,
+    annealing: Sequence[Stage],
+    num_restarts: int,
+    generator: torch.Generator,
+) -> tuple[GraphSearch, Evidence]:
+    """The search that :func:`refine` gives the result of, to go on from, and
+    the evidence it looked at. Arguments are as there.
+    """
     search = GraphSearch(model, data)
     layer = model.decoder.layer
     evidence: Evidence
@@ -64,10 +79,24 @@ def refine(
                                    search.choices)
     for stage in annealing:
         search.sweep(evidence, stage)
+    search_anew(search, evidence, data, annealing, num_restarts, generator)
+    return search, evidence
+
+
+def search_anew(
+    search: GraphSearch,
+    evidence: Evidence,
+    data: Data,
+    annealing: Sequence[Objective],
+    num_restarts: int,
+    generator: torch.Generator,
+) -> None:
+    """Settles the graphs of all systems, see
+    :func:`~pyg_fnri.inference.restarts.settle`, where the evidence is quick
+    enough for that. Arguments are as for :func:`refine`.
+    """
     if isinstance(evidence, ImpulseEvidence) and annealing and num_restarts > 0:
         system = data.get('batch')
         if system is None:
             system = torch.zeros_like(data.x[:, 0, 0], dtype=torch.long)
-        generator = generator or torch.Generator().manual_seed(0)
         settle(search, evidence, system, annealing, generator, num_restarts)
-    return search.result()

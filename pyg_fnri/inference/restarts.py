@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pyg_fnri.inference.evidence import Evidence
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT, Stage
+from pyg_fnri.inference.sweep import Objective
 
 #: Times the median cost of a batch from which on a system's graph is doubted.
 OUTLYING = 30.0
@@ -17,7 +17,7 @@ def settle(
     search: GraphSearch,
     evidence: Evidence,
     system: Tensor,
-    annealing: Sequence[Stage],
+    annealing: Sequence[Objective],
     generator: torch.Generator,
     num_restarts: int,
 ) -> int:
@@ -42,7 +42,10 @@ def settle(
         The number of systems that are not settled.
     """
     last = annealing[-1]
-    blind = [replace(stage, prior_weight=0.0) for stage in annealing[:-1]]
+    blind = [
+        replace(stage, prior_weight=0.0)  # type: ignore[type-var]
+        for stage in annealing[:-1]
+    ]
     everything = search.choices
     owner = system[everything.receiver]  # System of each choice.
     num_systems = int(system.max()) + 1
@@ -73,12 +76,11 @@ def settle(
     return int((~settled).sum())
 
 
-def _cost(search: GraphSearch, evidence: Evidence, stage: Stage, system: Tensor,
-          owner: Tensor, num_systems: int) -> Tensor:
+def _cost(search: GraphSearch, evidence: Evidence, stage: Objective,
+          system: Tensor, owner: Tensor, num_systems: int) -> Tensor:
     """What a stage minimises, summed by system."""
-    errors = evidence.errors(search.channels)
-    explained = (errors.square() / stage.tolerance).log1p().sum((1, 2))
+    explained = stage.cost(evidence.errors(search.channels))
     log_q = search.log_prior.gather(1, search.choice.unsqueeze(1)).squeeze(1)
-    out = errors.new_zeros(num_systems)
-    out.index_add_(0, system, EVIDENCE_WEIGHT * explained)
+    out = explained.new_zeros(num_systems)
+    out.index_add_(0, system, explained)
     return out.index_add_(0, owner, -stage.prior_weight * log_q)

@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 from pyg_fnri.inference.choices import all_types, find_choices
 from pyg_fnri.inference.evidence import Evidence
-from pyg_fnri.inference.sweep import Stage, sweep
+from pyg_fnri.inference.sweep import Objective, sweep
 from pyg_fnri.nn import RelationalAutoEncoder
 
 
@@ -17,7 +17,9 @@ class Refined(NamedTuple):
     Args:
         edge_type: The types, :obj:`[num_edges, num_layers]` int64.
         posterior: Probabilities :obj:`[num_edges, K_a]` of each layer-graph's
-            types, each edge given all the others.
+            types: of :func:`~pyg_fnri.inference.refine`, each edge given all
+            the others; of :func:`~pyg_fnri.inference.sample_posterior`, given
+            the observations alone.
     """
     edge_type: Tensor
     posterior: list[Tensor]
@@ -58,7 +60,7 @@ class GraphSearch:
         """The present graph as the decoder sees it, :obj:`[V, C]`."""
         return self.options[self.choice]
 
-    def sweep(self, evidence: Evidence, stage: Stage,
+    def sweep(self, evidence: Evidence, objective: Objective,
               generator: Optional[torch.Generator] = None) -> int:
         """One sweep over all choices, see
         :func:`~pyg_fnri.inference.sweep.sweep`; how many of them changed.
@@ -68,7 +70,7 @@ class GraphSearch:
         """
         before = self.choice
         choice, conditional = sweep(evidence, self.choices, self.log_prior,
-                                    self.options, before, stage, generator)
+                                    self.options, before, objective, generator)
         if not bool(conditional.isfinite().all()):
             # NaN, too, has an argmax: it must not become a graph.
             raise ValueError("The decoder's predictions are not finite; check "

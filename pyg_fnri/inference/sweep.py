@@ -1,4 +1,5 @@
 """One look at each choice of a graph, given all others."""
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Optional
 
@@ -8,9 +9,25 @@ from torch import Tensor
 from pyg_fnri.inference.choices import Choices
 from pyg_fnri.inference.evidence import Evidence
 
+#: :math:`w_e`: errors of successive frames are not independent.
+EVIDENCE_WEIGHT = 0.1
+
+
+class Objective(ABC):
+    """What a graph costs: its errors, and the encoder's doubts.
+
+    Args:
+        prior_weight: Weight of minus the encoder's log-probability.
+    """
+    prior_weight: float
+
+    @abstractmethod
+    def cost(self, errors: Tensor) -> Tensor:
+        """What errors :obj:`[*, num_transitions, F]` cost, :obj:`[*]`."""
+
 
 @dataclass(frozen=True)
-class Stage:
+class Stage(Objective):
     r"""One sweep over all choices, minimising per choice
 
     .. math::
@@ -34,9 +51,9 @@ class Stage:
                              f"of at least 0, but got {self.tolerance} and "
                              f"{self.prior_weight}.")
 
-
-#: :math:`w_e`: errors of successive frames are not independent.
-EVIDENCE_WEIGHT = 0.1
+    def cost(self, errors: Tensor) -> Tensor:
+        cost = (errors.square() / self.tolerance).log1p().flatten(-2).sum(-1)
+        return EVIDENCE_WEIGHT * cost
 
 
 def sweep(
@@ -45,7 +62,7 @@ def sweep(
     log_prior: Tensor,
     options: Tensor,
     choice: Tensor,
-    stage: Stage,
+    objective: Objective,
     generator: Optional[torch.Generator] = None,
 ) -> tuple[Tensor, Tensor]:
     """Looks at each choice once, given all others.
@@ -60,7 +77,7 @@ def sweep(
             M]`.
         options: Channels of each option, :obj:`[M, num_channels]`.
         choice: The present options, :obj:`[V]`.
-        stage: What to minimise.
+        objective: What to minimise, such as a :class:`Stage`.
         generator: Source of randomness, for Gibbs sampling.
 
     Returns:
@@ -75,17 +92,18 @@ def sweep(
     for members in choices.rounds:
         at_receiver, at_sender = evidence.changed_errors(
             errors, channels, members, options)
-        cost = _cost(at_receiver, stage.tolerance)
+        cost = objective.cost(at_receiver)
         mutual = choices.mutual[members].unsqueeze(1)
-        cost = cost + _cost(at_sender, stage.tolerance) * mutual
-        score = stage.prior_weight * log_prior[members] - cost
+        cost = cost + objective.cost(at_sender) * mutual
+        score = objective.prior_weight * log_prior[members] - cost
         conditional[members] = score.log_softmax(-1)
         if generator is None:
             best = score.argmax(-1)
         else:
-            probability = score.softmax(-1)
-            best = torch.multinomial(probability, 1,
-                                     generator=generator).squeeze(-1)
+            # Where the generator is, which may be on another device.
+            probability = score.softmax(-1).to(generator.device)
+            best = torch.multinomial(probability, 1, generator=generator)
+            best = best.squeeze(-1).to(score.device)
         choice[members] = best
         channels[members] = options[best]
         place = torch.arange(best.numel(), device=best.device)
@@ -93,9 +111,3 @@ def sweep(
         both = choices.mutual[members]
         errors[choices.sender[members][both]] = at_sender[place, best][both]
     return choice, conditional
-
-
-def _cost(errors: Tensor, tolerance: float) -> Tensor:
-    """[v, M, num_transitions, F] to [v, M]."""
-    cost = (errors.square() / tolerance).log1p().flatten(2).sum(-1)
-    return EVIDENCE_WEIGHT * cost

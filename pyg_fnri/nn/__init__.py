@@ -5,7 +5,13 @@ from pyg_fnri.nn.decoder import Decoder, RolloutDecoder
 from pyg_fnri.nn.encoder import MLPEncoder
 from pyg_fnri.nn.force_law import ForceLaw
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
-from pyg_fnri.nn.latent import CategoricalLatent, Latent, SigmoidLatent
+from pyg_fnri.nn.latent import (
+    CategoricalLatent,
+    Latent,
+    MixedLatent,
+    NodeLatent,
+    SigmoidLatent,
+)
 from pyg_fnri.nn.linear_step import LinearStep, OverLinearStep, ResidualEncoder
 from pyg_fnri.nn.mlp import MLP
 from pyg_fnri.nn.models import FNRI, NRI, SFNRI, RelationalAutoEncoder
@@ -27,8 +33,10 @@ __all__ = [
     'MLP',
     'MLPEncoder',
     'MinMaxScaling',
+    'MixedLatent',
     'MultiplexConv',
     'NRI',
+    'NodeLatent',
     'OverLinearStep',
     'RecurrentConv',
     'RecurrentDecoder',

@@ -14,6 +14,7 @@ from pyg_fnri.nn.encoder import MLPEncoder
 from pyg_fnri.nn.latent import (
     CategoricalLatent,
     Latent,
+    MixedLatent,
     SigmoidLatent,
     check_edge_types,
 )
@@ -106,7 +107,7 @@ class RelationalAutoEncoder(torch.nn.Module):
                 f"Expected the same particles in x and y, but x has "
                 f"{x.size(0)} of them and y has {y.size(0)}.")
         logits = self.encode(x, edge_index)
-        edge_attr = self.latent.sample(logits, tau, hard, generator)
+        edge_attr = self.latent.sample(logits, tau, hard, generator, edge_index)
         y = x if y is None else y
         return logits, self.decode(y, edge_index, edge_attr, pred_steps)
 
@@ -119,7 +120,7 @@ class RelationalAutoEncoder(torch.nn.Module):
             ValueError: If trajectories or edges are missing, a shape does not
                 fit or a number is not finite.
         """
-        return self.latent.posterior(self._infer(data))
+        return self.latent.posterior(self._logits(data))
 
     def predict(self, data: Data) -> Tensor:
         """The most probable graph, :obj:`[num_edges, num_layers]` int64, from
@@ -128,7 +129,17 @@ class RelationalAutoEncoder(torch.nn.Module):
         Raises:
             As :meth:`posterior`.
         """
-        return self.latent.predict(self._infer(data))
+        return self.latent.predict(self._logits(data))
+
+    def infer(self, data: Data) -> tuple[Tensor, list[Tensor]]:
+        """What :meth:`predict` and :meth:`posterior` give, in one pass of the
+        encoder.
+
+        Raises:
+            As :meth:`posterior`.
+        """
+        logits = self._logits(data)
+        return self.latent.predict(logits), self.latent.posterior(logits)
 
     def predict_trajectory(
         self,
@@ -159,7 +170,7 @@ class RelationalAutoEncoder(torch.nn.Module):
                                        edge_attr, num_steps)
             return self.scaling.inverse(out)
 
-    def _infer(self, data: Data) -> Tensor:
+    def _logits(self, data: Data) -> Tensor:
         with _inference(self):
             logits = self.encode(self._observed(data), data.edge_index)
         if not bool(logits.isfinite().all()):
@@ -242,11 +253,22 @@ class FNRI(NRI):
     r"""Factorised neural relational inference (section 2.1): a multiplex
     graph, one layer-graph per kind of interaction.
 
-    Arguments as for :class:`NRI`.
+    Arguments as for :class:`NRI`, and:
+
+    Args:
+        node_layers (sequence of int, optional): Layer-graphs, from 0, that
+            factor over particles, such as those of charges; see
+            :meth:`MixedLatent.per_layer`. (default: :obj:`()`)
     """
-    def init_latent(self, num_edge_types: Sequence[int],
-                    **kwargs: Any) -> Latent:
-        return CategoricalLatent(num_edge_types, **kwargs)
+    def init_latent(
+            self,
+            num_edge_types: Sequence[int],
+            node_layers: Sequence[int] = (),
+            **kwargs: Any,
+    ) -> Latent:
+        if node_layers in ((), []):
+            return CategoricalLatent(num_edge_types, **kwargs)
+        return MixedLatent.per_layer(num_edge_types, node_layers, **kwargs)
 
 
 class SFNRI(NRI):

@@ -2,12 +2,15 @@
 from pyg_fnri.training.build import build_module
 from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import MODELS, RECIPES, REGIMES, Config
+from pyg_fnri.training.em import ExpectationMaximisation
+from pyg_fnri.training.em_recipe import EMRecipe, EMSettings
 from pyg_fnri.training.logs import (
     ValidationLines,
     make_loggers,
     quiet_lightning,
 )
 from pyg_fnri.training.module import RelationalInference
+from pyg_fnri.training.pupil import Pupil
 from pyg_fnri.training.run import (
     check_run,
     checkpoint_to_resume,
@@ -20,7 +23,11 @@ from pyg_fnri.training.true_graph import TrueGraphPrediction
 
 __all__ = [
     'Config',
+    'EMRecipe',
+    'EMSettings',
+    'ExpectationMaximisation',
     'MODELS',
+    'Pupil',
     'RECIPES',
     'REGIMES',
     'RelationalInference',

@@ -15,10 +15,15 @@ from pyg_fnri.nn import (
     RolloutDecoder,
 )
 from pyg_fnri.recipes import PaperRecipe, QuickRecipe, Recipe
+from pyg_fnri.training.em_recipe import EMRecipe
 
 #: The models, recipes and regimes that a command line can name.
 MODELS: dict[str, type[NRI]] = {'nri': NRI, 'fnri': FNRI, 'sfnri': SFNRI}
-RECIPES: dict[str, type[Recipe]] = {'quick': QuickRecipe, 'paper': PaperRecipe}
+RECIPES: dict[str, type[Recipe]] = {
+    'quick': QuickRecipe,
+    'paper': PaperRecipe,
+    'em': EMRecipe,
+}
 REGIMES = ('learned', 'supervised', 'true_graph')
 
 

@@ -19,7 +19,7 @@ from pyg_fnri.metrics import (
 )
 from pyg_fnri.metrics.joint_type import joint_type
 from pyg_fnri.nn import LinearStep, MinMaxScaling, RelationalAutoEncoder
-from pyg_fnri.nn.latent import most_probable, reverse_edges
+from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.recipes import Recipe
 from pyg_fnri.training.config import Config
 
@@ -91,10 +91,10 @@ class RelationalInference(pl.LightningModule):
         batch = recipe.augment(batch, self.generator)
         logits = self.model.encode(batch.x, batch.edge_index)
         edge_attr = latent.sample(logits, recipe.tau, recipe.hard,
-                                  self.generator)
+                                  self.generator, batch.edge_index)
         nll = recipe.reconstruction(self.model, batch, edge_attr,
                                     self.generator)
-        kl = kl_divergence(latent.kl(logits), batch.num_nodes)
+        kl = kl_divergence(latent.kl(logits, batch.edge_index), batch.num_nodes)
         self.log_dict({
             'train_loss': nll + kl,
             'train_kl': kl
@@ -102,8 +102,7 @@ class RelationalInference(pl.LightningModule):
         return nll + kl + self._penalty()
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        posterior = self.model.posterior(batch)
-        edge_type = most_probable(posterior)
+        edge_type, posterior = self.model.infer(batch)
         self._log_prediction(batch, edge_type)
         self._log_posterior(batch, edge_type, posterior)
         if 'edge_label' in batch:

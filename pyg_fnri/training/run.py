@@ -3,6 +3,7 @@ import os
 import shlex
 import shutil
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Optional
@@ -19,16 +20,23 @@ from pyg_fnri.training.checkpoints import load_checkpoint
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.logs import ValidationLines, make_loggers
 from pyg_fnri.training.module import RelationalInference
+from pyg_fnri.training.progress import StepsProgressBar
 from pyg_fnri.writing import check_writable
 
 
-def check_run(out: str, resume: bool = False, overwrite: bool = False) -> None:
+def check_run(
+    out: str,
+    resume: bool = False,
+    overwrite: bool = False,
+    stage: str = '',
+) -> None:
     """Makes sure that a run can go to a directory, and that none gets lost.
 
     Args:
         out: The directory.
         resume: Whether the run in it is to go on.
         overwrite: Whether the run in it is to be replaced.
+        stage: Where in it the first stage is, of a run of several.
 
     Raises:
         FileExistsError: If it holds what would be lost.
@@ -37,10 +45,11 @@ def check_run(out: str, resume: bool = False, overwrite: bool = False) -> None:
     """
     files = os.listdir(out) if os.path.isdir(out) else []
     if resume:
-        if 'last.ckpt' not in files:
+        last = os.path.join(stage, 'last.ckpt')
+        if not os.path.exists(os.path.join(out, last)):
             raise FileNotFoundError(
-                f"There is no run to resume in '{out}': it holds no "
-                f"last.ckpt. Leave out --resume to start one.")
+                f"There is no run to resume in '{out}': it holds no {last}. "
+                f"Leave out --resume to start one.")
         return
     if files and not overwrite:
         raise FileExistsError(
@@ -62,16 +71,23 @@ def start_run(out: str, command: Sequence[str]) -> None:
         file.write(f'{shlex.join(command)}\n')
 
 
-def checkpoint_to_resume(out: str, config: Config) -> str:
-    """The last checkpoint of a run, if its settings are those given.
+def checkpoint_to_resume(out: str, config: Config, stage: str = '') -> str:
+    """The last checkpoint of a run, if its settings are those given. A run
+    may be made longer; the first of several stages may not, as the others
+    begin at its end.
+
+    Args:
+        out: The directory of the run.
+        config: What it is to be.
+        stage: Where in it the first stage is, of a run of several.
 
     Raises:
         ValueError: If they are not, or it is no checkpoint.
     """
-    last = os.path.join(out, 'last.ckpt')
+    last = os.path.join(out, stage, 'last.ckpt')
     old, new = (asdict(c) for c in (load_checkpoint(last).config, config))
-    for settings in (old, new):  # A run may be resumed to make it longer.
-        for limit in ('max_epochs', 'max_steps'):
+    for limit in () if stage else ('max_epochs', 'max_steps'):
+        for settings in (old, new):
             settings['options'].pop(limit, None)
     for key in new:
         if old[key] != new[key]:
@@ -112,7 +128,11 @@ def make_trainer(
                          f"batches with --batch-size.")
     limits = (recipe.max_epochs * num_steps, recipe.max_steps)
     # A run shorter than the interval is still looked at when it ends.
-    val_every = min([val_every, *(n for n in limits if n > 0)])
+    ends = [n for n in limits if n > 0]
+    val_every = min([val_every, *ends])
+    bar = RichProgressBar
+    if recipe.max_steps > 0 and recipe.max_steps == min(ends):
+        bar = StepsProgressBar
     monitor, mode = module.monitor
     return pl.Trainer(
         accelerator=accelerator,
@@ -125,7 +145,7 @@ def make_trainer(
                             enable_version_counter=False),
             # Of its own, as `save_last` saves only when the best one is.
             ModelCheckpoint(out, 'last', enable_version_counter=False),
-            RichProgressBar(refresh_rate=20),
+            bar(refresh_rate=20),
             ValidationLines(),
         ],
         logger=make_loggers(out, last),
@@ -158,13 +178,16 @@ def fit(
     """
     start = time.monotonic()
     generator = torch.Generator().manual_seed(module.config.seed)
-    trainer.fit(
-        module,
-        SystemLoader(train, module.recipe.batch_size, shuffle=True,
-                     drop_last=True, generator=generator),
-        SystemLoader(val, batch_size=500),
-        ckpt_path=last,
-    )
+    with warnings.catch_warnings():
+        # Not so: steps are counted on from epoch to epoch.
+        warnings.filterwarnings('ignore', '.*than the logging interval.*')
+        trainer.fit(
+            module,
+            SystemLoader(train, module.recipe.batch_size, shuffle=True,
+                         drop_last=True, generator=generator),
+            SystemLoader(val, batch_size=500),
+            ckpt_path=last,
+        )
     minutes = (time.monotonic() - start) / 60
     history = pd.read_csv(os.path.join(out, 'metrics.csv'))
     plot_curves(history).savefig(os.path.join(out, 'curves.png'))

@@ -3,8 +3,12 @@
     python scripts/examples/compare_graphs.py runs/example/graphs/edges.csv \\
         datasets/example_interactions.csv
 
-Reads what scripts/infer.py has written and a table with the columns system,
-sender, receiver, layer and type; pairs that it does not list do not interact.
+Reads what scripts/infer.py has written and a table with the columns sender,
+receiver, type and, where there are several, system and layer; pairs that it
+does not list do not interact. A truth without the column system is that of all
+systems. With --shared, scripts/infer.py writes one graph for all systems,
+without that column: the truth must then be one for all of them, too.
+
 Prints the strict accuracy: the share of the candidate edges whose types are
 right in all layers at once, and in each, up to one relabelling for all
 systems of the layers, and of the types other than 0.
@@ -18,7 +22,8 @@ import torch
 
 from pyg_fnri.metrics import EdgeAccuracy
 
-EDGE = ['system', 'sender', 'receiver']
+PAIR = ['sender', 'receiver']
+EDGE = ['system', *PAIR]
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -35,12 +40,17 @@ def main(argv: Optional[list[str]] = None) -> None:
     try:
         inferred, true = (types_by_layer(path)
                           for path in (args.inferred, args.truth))
+        shared = 'system' not in inferred.index.names
+        if shared:
+            true = one_for_all(true, args.truth)
+        elif 'system' not in true.index.names:
+            true = repeat(true, inferred.index)
         unknown = true.index.difference(inferred.index)
         if len(unknown):
             raise ValueError(f"'{args.truth}' has interactions that are no "
                              f"candidate edges of '{args.inferred}', such as "
-                             f"{dict(zip(EDGE, unknown[0]))}; are they of the "
-                             f"same systems?")
+                             f"{dict(zip(true.index.names, unknown[0]))}; are "
+                             f"they of the same systems?")
         true = true.reindex(inferred.index, fill_value=0)
         # A layer in which nothing was found still has two types.
         num_true, num_inferred = ([
@@ -52,9 +62,10 @@ def main(argv: Optional[list[str]] = None) -> None:
         result = accuracy.compute()
     except (OSError, ValueError) as error:
         sys.exit(str(error))
-    num_systems = inferred.index.get_level_values('system').nunique()
-    print(f'{num_systems} systems, {len(inferred):,} edges, right in all '
-          f'layers at once: {result.combined:.1%}')
+    of = 'one graph' if shared else (
+        f"{inferred.index.get_level_values('system').nunique()} systems")
+    print(f'{of}, {len(inferred):,} edges, right in all layers at once: '
+          f'{result.combined:.1%}')
     for name, share in zip(true, result.layers):
         print(f'  {name}: {share:.1%}')
     print(f'  relabelling: {result.relabelling}')
@@ -63,16 +74,51 @@ def main(argv: Optional[list[str]] = None) -> None:
 def types_by_layer(path: str) -> pd.DataFrame:
     """A row per edge, a column per layer."""
     table = pd.read_csv(path, dtype={name: str for name in EDGE})
-    missing = {*EDGE, 'layer', 'type'} - {*table.columns}
+    missing = {*PAIR, 'type'} - {*table.columns}
     if missing:
         raise ValueError(f"'{path}' has no column {min(missing)!r}, but must "
-                         f"have {', '.join(EDGE)}, layer and type.")
+                         f"have {', '.join(PAIR)} and type.")
+    if 'layer' not in table:
+        table['layer'] = 0
+    edge = [name for name in EDGE if name in table]
     try:
-        wide = table.pivot(index=EDGE, columns='layer', values='type')
+        wide = table.pivot(index=edge, columns='layer', values='type')
     except ValueError as error:
         raise ValueError(f"'{path}' names an edge twice in one layer; remove "
                          f"one of the rows.") from error
     return wide.fillna(0).astype('int64')
+
+
+def one_for_all(true: pd.DataFrame, path: str) -> pd.DataFrame:
+    """The truth that all systems have in common, by sender and receiver.
+
+    Raises:
+        ValueError: If they differ.
+    """
+    if 'system' not in true.index.names:
+        return true
+    # What a system does not list is of type 0, as in any other.
+    systems = {
+        name: of.droplevel('system')
+        for name, of in true.groupby(level='system')
+    }
+    first, *others = systems
+    for other in others:
+        ours, theirs = systems[first].align(systems[other], fill_value=0)
+        differs = (ours != theirs).any(axis=1)
+        if differs.any():
+            raise ValueError(
+                f"One graph was inferred for all systems, but in '{path}' "
+                f"systems {first!r} and {other!r} differ, such as in "
+                f"{dict(zip(PAIR, differs.idxmax()))}; infer a graph for "
+                f"each, without --shared.")
+    return systems[first]
+
+
+def repeat(true: pd.DataFrame, edges: pd.MultiIndex) -> pd.DataFrame:
+    """The truth of all systems, for each of them."""
+    systems = edges.get_level_values('system').unique()
+    return pd.concat({name: true for name in systems}, names=['system'])
 
 
 if __name__ == '__main__':

@@ -39,7 +39,7 @@ def test_x_goes_before_all_others():
     }, ValueError, r'is \[3, 1, 4\]'),
     ({
         '': np.zeros((3, 5, 4), dtype=int)
-    }, TypeError, 'int64'),
+    }, TypeError, 'The array must .* is int64; convert'),
     ({
         'a': np.zeros((3, 5, 4)),
         'b': np.zeros((3, 5, 2))
@@ -47,7 +47,7 @@ def test_x_goes_before_all_others():
     ({
         'a': np.zeros((3, 5, 4)),
         'edges': np.zeros((3, 3), dtype=int)
-    }, TypeError, "'edges'"),
+    }, TypeError, "The array 'edges' must .* is int64"),
     ({
         'a': np.zeros((3, 5, 4)),
         'b': np.zeros((2, 3, 5, 4))

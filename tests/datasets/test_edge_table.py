@@ -2,7 +2,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyg_fnri.datasets.edge_table import candidate_edges, true_types
+from pyg_fnri.datasets.edge_table import (
+    candidate_edges,
+    report_left_out,
+    report_one_way,
+    true_types,
+)
 from pyg_fnri.datasets.recording import Recording
 
 SYSTEMS = [
@@ -57,7 +62,7 @@ def test_truth_of_one_layer_and_all_systems():
 
 
 @pytest.mark.parametrize('rows, message', [
-    ([('A', 3, 1), ('C', 2, 1)], "Row 1 .*'C'.* none of the 2"),
+    ([('A', 3, 1), ('C', 2, 1)], "Row 1 of the edges .*'C'.* none of the 2"),
     ([('A', 3, 1), ('B', 1, 2)], "Row 1 .*'1'.* particles of system 'B'"),
     ([('A', 3, 1), ('A', 2, 2)], "Row 1 .* particle '2' to itself"),
     ([('A', 3, 1), ('A', 2, 1), ('A', 3, 1)], 'Row 2 .* twice'),
@@ -77,8 +82,27 @@ def test_wrong_edges_are_said(rows, message):
     ([('A', 3, 1, 0, 1), ('A', 2, 1, 0, 'x')], "Row 1 .* type 'x'"),
     ([('A', 3, 1, 0, 1), ('A', 2, 1, None, 1)], "Row 1 .* no 'layer'"),
     ([('A', 3, 1, 0)], "one column 'type'"),
-    ([('A', 3, 4, 0, 1)], "Row 0 .*'4'"),
+    ([('A', 3, 4, 0, 1)], "Row 0 of the interactions .*'4'"),
 ])
 def test_wrong_truth_is_said(rows, message):
     with pytest.raises(ValueError, match=message):
         true_types(table(rows), SYSTEMS)
+
+
+def test_types_that_depend_on_the_direction_are_reported():
+    types, *_ = true_types(TRUTH, SYSTEMS)
+    # The charge of 1 and 3 is another one each way, the spring has one way.
+    assert report_one_way(types, SYSTEMS) == (
+        'The two directions of a pair are of different true types in 2 of 2 '
+        'interactions, e.g. from particle 3 to 1 of system \'A\' it is 1, back '
+        '2.')
+    both = table([('B', 3, 2, 0, 1), ('B', 2, 3, 0, 1), ('A', 1, 2, 0, 0)])
+    types, *_ = true_types(both, SYSTEMS)
+    assert report_one_way(types, SYSTEMS) == ''
+    types[0][0, 1, 0] = 1  # Of 'A', from 1 to 2.
+    assert ' 1 of 2 interactions, ' in report_one_way(types, SYSTEMS)
+
+
+def test_interactions_without_a_candidate_edge_are_reported():
+    assert report_left_out(5, 5) == report_left_out(0, 0) == ''
+    assert report_left_out(7, 4).startswith('3 of 7 true interactions')

@@ -64,6 +64,23 @@ def test_times_may_be_dates():
         read(frame.drop(index=2))
 
 
+def test_dates_may_be_texts():
+    frame, dates = table(), table()
+    dates['time'] = pd.Timestamp('2024-02-29') + pd.to_timedelta(
+        frame['time'], unit='s')
+    # Of the first frame of all, only the day is there; as people write it.
+    frame['time'] = [str(t).removesuffix(' 00:00:00') for t in dates['time']]
+    for one, other in zip(read(frame), read(dates)):
+        assert np.array_equal(one.x, other.x)
+        assert (one.start, one.time_step) == (other.start, other.time_step)
+    with pytest.raises(ValueError, match="Column 'when' .* numbers.* row 0"):
+        read(frame.assign(when='noon'),
+             Columns('system', 'when', 'particle', ['x', 'y']))
+    frame.loc[3, 'time'] = 'noon'
+    with pytest.raises(ValueError, match="holds dates, but row 3 has 'noon'"):
+        read(frame)
+
+
 def test_numbers_may_be_words():
     frame = table().astype({'x': str, 'time': str})
     assert np.array_equal(read(frame)[1].x, read(table())[1].x)
@@ -135,7 +152,8 @@ def change(row, **cells):
         (lambda t: t[t.particle != 1], "'A' has one particle, 2"),
         (lambda t: t[t.time == 0], 'no trajectories'),
         (lambda t: t[:0], 'no rows'),
-        (lambda t: t.drop(columns='y'), "one column 'y'.*'x'"),
+        (lambda t: t.drop(columns='y'),
+         "one column 'y'.*'x'.*read by position=NAMES"),
         (lambda t: t.rename(columns={'y': 'x'}), "one column 'x'"),
     ])
 def test_what_is_wrong_is_said(spoil, message):

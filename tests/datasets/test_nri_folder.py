@@ -6,6 +6,7 @@ from torch_geometric.data import Data
 from pyg_fnri.data import fully_connected
 from pyg_fnri.datasets import NRIFolder
 from pyg_fnri.loader import SystemLoader
+from pyg_fnri.transforms import NearestNeighbours
 
 SIZES = {'train': 6, 'valid': 3, 'test': 2}
 
@@ -213,3 +214,28 @@ def test_wrong_arguments_are_refused(make, tmp_path):
         make()
     with pytest.raises(ValueError, match="split is 'valid'"):
         make('valid')
+
+
+def test_names_are_numbers(make, tmp_path):
+    write(tmp_path / 'data')
+    assert make('val').system_names == [0, 1, 2]
+    assert make('val')[[2, 0]].system_names == [2, 0]
+    assert make('test').particle_names == [[0, 1, 2, 3]] * 2
+    first = make().x[:4, 0, 0]
+    other = make(pre_filter=lambda data: data.x[0, 0, 0] != first[0])
+    assert other.system_names == [1, 2, 3, 4, 5]
+
+
+def test_truth_may_depend_on_the_direction(make, tmp_path):
+    write(tmp_path / 'data')
+    assert make().one_way == ''
+    edges = np.load(tmp_path / 'data' / 'edges_train.npy')
+    edges[3, 2, 1] = 1 - edges[3, 1, 2]
+    np.save(tmp_path / 'data' / 'edges_train.npy', edges)
+    assert 'system 3' in make().one_way and 'in 1 of' in make().one_way
+
+
+def test_interactions_without_a_candidate_edge_are_never_silent(make, tmp_path):
+    edges = write(tmp_path / 'data')['edges', 'train']
+    with pytest.warns(UserWarning, match=f'of {edges.sum():.0f} true'):
+        make(pre_transform=NearestNeighbours(1))

@@ -130,3 +130,20 @@ def test_representation_shows_all():
     assert repr(Reading(position=['x'], max_gap=2)) == (
         "Reading(system=None, time='time', particle='particle', "
         "position=('x',), velocity=None, time_step=None, max_gap=2)")
+
+
+@pytest.mark.parametrize('num_features, message', [
+    (2, r'2 features, .*position=\[0, 1\].* or position=\[0\] and velocity='),
+    (3, r'odd number of features, 3.*position=\[0, 1, 2\]'),
+    (1, r'odd number of features, 1.*position=\[0\]'),
+])
+def test_features_of_arrays_are_not_guessed(num_features, message):
+    x = np.random.rand(3, 2, 5, num_features)
+    with pytest.raises(ValueError, match=message):
+        Reading().read(x)
+    # What is asked for is no guess.
+    (recording, *_), derive = Reading(velocity=()).read(x)
+    assert np.array_equal(recording.x, x[0]) and not derive
+    every = list(range(num_features))
+    (recording, *_), derive = Reading(position=every).read(x)
+    assert np.array_equal(recording.x, x[0]) and derive

@@ -43,12 +43,12 @@ def test_whole_recordings_are_left_alone():
 
 
 @pytest.mark.parametrize('x, max_gap, message', [
-    ([LINE, [0, 1, NAN, 3, 4, 5]
-      ], 0, "1 frame in a row.*'A', particle 'q', time 0.2.*max_gap=1, now 0"),
+    ([LINE, [0, 1, NAN, 3, 4, 5]], 0,
+     "A frame of a .* is missing: .*'A', .*'q', time 0.2.*max_gap=1, now 0"),
     ([[0, NAN, NAN, NAN, 4, 5], LINE
-      ], 2, "3 frames.*particle 'p', time 0.1.*max_gap=3, now 2"),
-    ([LINE, [NAN, NAN, 2, 3, 4, 5]], 9, "first or last 2 .*'q', time 0.*cut"),
-    ([LINE, [0, 1, 2, 3, 4, NAN]], 9, "first or last 1 .*'q', time 0.5"),
+      ], 2, "3 frames .* are missing.*'p', time 0.1.*max_gap=3, now 2"),
+    ([LINE, [NAN, NAN, 2, 3, 4, 5]], 9, "2 frames.*'q', time 0. Nothing.*cut"),
+    ([LINE, [0, 1, 2, 3, 4, NAN]], 9, "A frame.*'q', time 0.5. Nothing can"),
     ([LINE, [NAN] * 6], 9, "'q'"),
 ])
 def test_other_gaps_are_said(x, max_gap, message):

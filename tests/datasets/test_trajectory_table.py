@@ -168,6 +168,18 @@ def test_interpolation_is_never_silent(make):
         make(table(), max_gap=1)
 
 
+def test_too_short_systems_are_named(make):
+    frame = table()
+    of_b = (frame.system == 'B') & (frame.time > DT)
+    with pytest.raises(ValueError, match="'B' has 2 frames and system 'A' has"):
+        make(frame[~of_b])
+    with pytest.raises(ValueError, match="'B' is too short: 2 of its .* 'all'"):
+        make(frame[~of_b], window=5)
+    with pytest.raises(ValueError, match="'A' is too short: velocities take"):
+        make(table(2))
+    assert make(table(2), velocity=())[0].x.shape == (3, 2, 2)
+
+
 def test_own_edges_are_the_candidates(make):
     edges = pd.DataFrame({
         'system': ['A', 'A', 'C'],
@@ -344,3 +356,51 @@ def test_representation(make):
     assert repr(
         make(table(), 'val',
              name='birds')) == ("TrajectoryTable(1, name='birds', split='val')")
+
+
+def test_positions_alone_have_to_be_said(make):
+    x = np.random.rand(2, 3, 6, 2)
+    with pytest.raises(ValueError, match='2 features'):
+        make(x)
+    assert make(x, position=[0, 1])[0].x.shape == (3, 6, 4)
+    assert make(x, velocity=())[0].x.shape == (3, 6, 2)
+
+
+def test_interactions_without_a_candidate_edge_are_never_silent(make):
+    truth = pd.DataFrame({
+        'system': ['A', 'A', 'C'],
+        'sender': ['a', 'b', 'x'],
+        'receiver': ['b', 'a', 'y'],
+        'type': 1
+    })
+    edges = truth[:1]
+    for _ in range(2):  # Made, and found again.
+        with pytest.warns(UserWarning, match='2 of 3 true interactions'):
+            dataset = make(table(), interactions=truth, edges=edges)
+        assert dataset.edge_label.tolist() == [[1]]
+    # Each window counts, and what a transform leaves out counts too.
+    near = NearestNeighbours(1)
+    whole = make(table(), interactions=truth, window=4)
+    kept = int(
+        make(table(), velocity=(), window=4, interactions=truth,
+             pre_transform=near).edge_label.sum())
+    assert kept < int(whole.edge_label.sum()) == 6
+    with pytest.warns(UserWarning, match=f'{6 - kept} of 6 true'):
+        make(table(), interactions=truth, window=4, velocity=(),
+             pre_transform=near)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        make(table(), interactions=truth)
+
+
+def test_truth_may_depend_on_the_direction(make):
+    truth = pd.DataFrame({
+        'system': 'A',
+        'sender': ['a', 'b'],
+        'receiver': ['b', 'a'],
+        'type': [1, 1]
+    })
+    assert make(table(), interactions=truth).one_way == ''
+    assert make(table()).one_way == ''
+    one = make(table(), interactions=truth[:1]).one_way
+    assert 'in 1 of 1 interactions' in one and "system 'A'" in one

@@ -22,7 +22,14 @@ from pyg_fnri.nn import (
     StandardScaling,
 )
 
-MODELS = [NRI, FNRI, SFNRI]
+
+class ChargedFNRI(FNRI):
+    """fNRI whose second layer-graph factors over particles."""
+    def init_latent(self, num_edge_types, **kwargs):
+        return super().init_latent(num_edge_types, node_layers=[1], **kwargs)
+
+
+MODELS = [NRI, FNRI, SFNRI, ChargedFNRI]
 
 
 @pytest.fixture(params=MODELS)
@@ -64,6 +71,7 @@ def test_numbers_of_parameters_are_those_of_table_3(model_class, layers,
     (NRI, [6], 6, 6),
     (FNRI, [2, 3], 5, 5),
     (SFNRI, [2, 3], 3, 3),
+    (ChargedFNRI, [2, 3], 8, 5),
 ])
 def test_models_differ_in_their_latent_graph(model_class, types, num_logits,
                                              num_channels):
@@ -104,6 +112,45 @@ def test_batch_of_mixed_sizes_equals_systems_one_by_one(model, systems):
     expected = [model.predict_trajectory(data, 4) for data in systems]
     torch.testing.assert_close(model.predict_trajectory(batch, 4),
                                torch.cat(expected), atol=1e-5, rtol=1e-5)
+
+
+def test_infer_is_predict_and_posterior(model, systems):
+    batch = Batch.from_data_list(systems)
+    edge_type, posterior = model.infer(batch)
+    assert torch.equal(edge_type, model.predict(batch))
+    for q, expected in zip(posterior, model.posterior(batch), strict=True):
+        assert torch.equal(q, expected)
+
+
+def test_layers_that_factor_over_particles(systems, shake):
+    model = shake(
+        FNRI(4, 6, [2, 2, 3], hidden_channels=8, node_layers=[1, 2],
+             drop_null=True, undirected=True))
+    assert [type(part).__name__ for part in model.latent.parts
+            ] == ['CategoricalLatent', 'NodeLatent', 'NodeLatent']
+    batch = Batch.from_data_list(systems)
+    logits = model.encode(batch.x, batch.edge_index)
+    charges = model.latent.parts[1]
+    charged = charges.node_posterior(logits[:, 2:6], batch.edge_index)[0]
+    sender, receiver = batch.edge_index
+    torch.testing.assert_close(
+        model.posterior(batch)[1][:, 1],
+        charged[sender, 1] * charged[receiver, 1])
+    charged = charged.argmax(-1)
+    assert torch.equal(
+        model.predict(batch)[:, 1], charged[sender] * charged[receiver])
+
+
+@pytest.mark.parametrize('node_layers', [(), []])
+def test_no_layers_that_factor_change_nothing(node_layers):
+    plain, other = [], []
+    for out, kwargs in ((plain, {}), (other, {'node_layers': node_layers})):
+        torch.manual_seed(0)
+        model = FNRI(4, 6, [2, 2], hidden_channels=8, **kwargs)
+        out += [str(model), *model.state_dict().values()]
+    assert all(
+        torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+        for a, b in zip(plain, other, strict=True))
 
 
 def test_single_system(model, make_system):
@@ -196,7 +243,8 @@ def test_forward_is_encode_sample_and_decode(model, make_system):
                         hard=True, generator=generator)
     expected = model.encode(data.x, data.edge_index)
     edge_attr = model.latent.sample(expected, 0.7, True,
-                                    torch.Generator().manual_seed(0))
+                                    torch.Generator().manual_seed(0),
+                                    data.edge_index)
     assert torch.equal(logits, expected)
     assert torch.equal(out, model.decode(y, data.edge_index, edge_attr, 3))
     assert out.shape == (5, 8, 4)
@@ -229,8 +277,9 @@ def test_undirected_models_give_symmetric_graphs(model_class, make_system,
         assert torch.equal(q, q[reverse])
     edge_type = model.predict(batch)
     assert torch.equal(edge_type, edge_type[reverse])
-    model.latent.undirected = False
-    assert not torch.allclose(q, model.posterior(batch)[-1])
+    if model_class is not ChargedFNRI:  # Outer products have no directions.
+        model.latent.undirected = False
+        assert not torch.allclose(q, model.posterior(batch)[-1])
 
 
 def test_inference_restores_the_mode_of_every_part(model, make_system):

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from pyg_fnri.evaluation import evaluate
+from pyg_fnri.plot import plot_reliability
 from pyg_fnri.published import HORIZONS
 from pyg_fnri.training import load_checkpoint
 
@@ -195,6 +196,43 @@ def test_refined_graphs_are_reported_beside(script, arguments, tmp_path,
     assert len(rows) == 1 and f'{combined:.1f}' in rows[0]
 
 
+def test_sampled_posteriors_are_reported_beside(script, arguments, tmp_path,
+                                                monkeypatch, capsys):
+    shown = []
+    monkeypatch.setattr(
+        script, 'plot_reliability',
+        lambda bins, errors: shown.append(errors) or plot_reliability(
+            bins, errors))
+    script.main([
+        *arguments, '--out',
+        str(tmp_path), '--num-systems', '2', '--num-drawn', '1', '--refine',
+        '--samples', '2'
+    ])
+    metrics = read_metrics(tmp_path)
+    sampled = metrics['sampled']
+    # One number for all layers at once and one for each of them.
+    errors = sampled['calibration_error']
+    assert shown == [[errors['combined'], *errors['layers']]]
+    assert len(errors['layers']) == 2
+    assert sampled['entropy'] != metrics['refined']['entropy']
+    assert {path.name for path in tmp_path.iterdir()} == WITH_TRUTH
+    text = capsys.readouterr().out
+    assert 'sampled, strict' in text and 'refined, strict' in text
+    for error in errors['layers']:
+        assert f'{100 * error:.3g}' in text
+
+
+@pytest.mark.parametrize('wrong,message', [
+    (['--refine', '--samples', '0'], '--samples is 0, with --refine'),
+    (['--samples', '8'], '--samples is 8, without --refine'),
+])
+def test_samples_start_from_refined_graphs(script, arguments, tmp_path, wrong,
+                                           message):
+    with pytest.raises(SystemExit, match=message):
+        script.main([*arguments, '--out', str(tmp_path), *wrong])
+    assert not list(tmp_path.iterdir())
+
+
 def test_missing_checkpoint_is_told(script, tmp_path):
     path = tmp_path / 'none' / 'best.ckpt'
     with pytest.raises(SystemExit, match='no checkpoint .*scripts/train.py'):
@@ -260,6 +298,7 @@ def test_help_teaches(script, capsys):
         script.main(['--help'])
     text = capsys.readouterr().out
     assert 'python scripts/evaluate.py --checkpoint runs/demo/best.ckpt' in text
+    assert '--refine --samples 32' in text
 
 
 def test_own_data_without_truth_have_errors_only(script, own_run, own_root,

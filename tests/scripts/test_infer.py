@@ -74,14 +74,16 @@ def test_graphs_of_systems_of_other_sizes(script, arguments, own_run,
     } == {'p0', 'p1'}
     # Both directions of a pair are one edge.
     assert 2 * graph.number_of_edges() == (table.type > 0).sum()
-    assert '2 systems' in capsys.readouterr().out
+    assert '2 systems, the first 8 of 12 frames, in' in (
+        capsys.readouterr().out)
 
 
 def test_nothing_remains_to_compare_with(script, arguments, write_table,
-                                         tmp_path):
+                                         tmp_path, capsys):
     data = write_table(tmp_path / 'new.csv', [3], num_steps=8)
     script.main([*arguments, '--data', data])
     assert set(read(tmp_path / 'graphs')) == RESULTS - {'trajectories.png'}
+    assert '1 system in' in capsys.readouterr().out
 
 
 def test_windows_are_systems(script, arguments, own_table, tmp_path):
@@ -125,6 +127,8 @@ def test_many_systems_are_parts_of_one_graph(script, arguments, tmp_path):
     assert table.groupby('system').size().tolist() == [40] * 120
     graph = nx.read_graphml(tmp_path / 'graphs' / 'graphs.graphml')
     assert 2 * graph.number_of_edges() == (table.type > 0).sum()
+    assert len(set(nx.get_edge_attributes(
+        graph, 'id').values())) == (graph.number_of_edges())
     part = nx.get_node_attributes(graph, 'system')
     assert set(part.values()) == set(range(120))
     assert all(part[a] == part[b] for a, b in graph.edges())

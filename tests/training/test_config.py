@@ -10,7 +10,7 @@ from small_training import (
 
 from pyg_fnri.nn import FNRI, NRI, SFNRI
 from pyg_fnri.recipes import PaperRecipe, QuickRecipe
-from pyg_fnri.training import MODELS, RECIPES
+from pyg_fnri.training import MODELS, RECIPES, EMRecipe
 
 pytestmark = pytest.mark.filterwarnings('ignore:.*no `val_dataloader`.*',
                                         'ignore:.*LeafSpec.*')
@@ -18,7 +18,11 @@ pytestmark = pytest.mark.filterwarnings('ignore:.*no `val_dataloader`.*',
 
 def test_names_of_models_and_recipes():
     assert MODELS == {'nri': NRI, 'fnri': FNRI, 'sfnri': SFNRI}
-    assert RECIPES == {'quick': QuickRecipe, 'paper': PaperRecipe}
+    assert RECIPES == {
+        'quick': QuickRecipe,
+        'paper': PaperRecipe,
+        'em': EMRecipe
+    }
 
 
 @pytest.mark.parametrize('change, message', [

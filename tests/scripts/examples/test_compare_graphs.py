@@ -38,6 +38,14 @@ def test_layers_may_be_in_another_order(script, paths, capsys):
     assert out.count('100.0%') == 3
 
 
+def test_one_layer_needs_no_name(script, paths, capsys):
+    change(paths[0], lambda table: table[table.layer == 1])
+    change(paths[1],
+           lambda table: table[table.layer == 'a spring'].drop(columns='layer'))
+    script.main(list(paths))
+    assert capsys.readouterr().out.count('100.0%') == 2
+
+
 def test_wrong_edges_count_in_their_layer_and_in_all(script, paths, capsys):
     def set_wrong(table):
         # Springs of the first system, of which there are 2 in 6 edges.
@@ -59,11 +67,56 @@ def test_nothing_found_is_no_error(script, paths, capsys):
     assert capsys.readouterr().out.splitlines()[0].endswith(f'{2 / 6:.1%}')
 
 
+def only_system(table):
+    return table[table.system == 7].drop(columns='system')
+
+
+def test_a_truth_without_systems_is_that_of_all(script, paths, capsys):
+    change(paths[1], only_system)
+    script.main(list(paths))
+    out = capsys.readouterr().out
+    assert '2 systems, 12 edges' in out
+    assert out.count('100.0%') == 3
+
+
+@pytest.mark.parametrize('of_truth', [only_system, lambda table: table])
+def test_one_graph_is_compared_with_the_truth_of_all(script, paths, capsys,
+                                                     of_truth):
+    change(paths[0], only_system)
+    change(paths[1], of_truth)
+    script.main(list(paths))
+    out = capsys.readouterr().out
+    assert 'one graph, 6 edges' in out
+    assert out.count('100.0%') == 3
+
+    # A pair is wrong in one of its directions.
+    change(
+        paths[0],
+        lambda table: table.assign(type=table.type.where(table.index != 0, 0)))
+    script.main(list(paths))
+    assert f'at once: {5 / 6:.1%}' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('wrong', [
+    lambda table: table[(table.system == 7) | (table.sender != 'a')],
+    lambda table: table.assign(type=table.type + (table.system == 8)),
+])
+def test_one_graph_has_not_the_truth_of_systems_that_differ(
+        script, paths, wrong):
+    change(paths[0], only_system)
+    change(paths[1], wrong)
+    with pytest.raises(SystemExit,
+                       match="'7' and '8' differ, .*'sender': 'a'.*--shared"):
+        script.main(list(paths))
+
+
 @pytest.mark.parametrize('which, wrong, message', [
     (1, lambda table: table.assign(system=table.system + 1),
      "no candidate edges .*'system': '9'"),
     (0, lambda table: pd.concat([table, table[:1]]), 'an edge twice'),
-    (0, lambda table: table.drop(columns='layer'), "no column 'layer'"),
+    (0, lambda table: table.drop(columns='layer'), 'an edge twice'),
+    (1, lambda table: table.drop(columns='type'), "no column 'type'"),
+    (0, lambda table: table.drop(columns='sender'), "no column 'sender'"),
 ])
 def test_tables_that_do_not_fit_are_refused(script, paths, which, wrong,
                                             message):

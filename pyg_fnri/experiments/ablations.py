@@ -1,0 +1,112 @@
+"""How laws and graphs are found from nothing, and with what taken out."""
+import importlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Optional
+
+from pyg_fnri.inference import Stage
+
+#: Errors, in units of typical changes by forces, are far below its root, also
+#: in close encounters: there log(1 + e^2 / d^2) is a parabola.
+GAUSSIAN_TOLERANCE = 1e8
+
+#: Where the parts are that can be taken out.
+DISCOVERY = 'pyg_fnri.inference.discovery'
+DISENTANGLE = 'pyg_fnri.inference.disentangle'
+SAMPLING = 'pyg_fnri.inference.sampling'
+
+
+@dataclass(frozen=True)
+class Method:
+    """:func:`~pyg_fnri.inference.discover_force_laws`, then
+    :func:`~pyg_fnri.inference.refine`, with what is not taken out.
+
+    Args:
+        undirected: Whether both directions of a pair are one choice.
+        robust: Whether the likelihood is robust, rather than Gaussian.
+        annealed: Whether tolerances get smaller, rather than being the last
+            one from the start.
+        disentangled: Whether entangled laws are disentangled.
+        num_restarts: How often at the most a system is searched anew in
+            refinement.
+        trained: Whether the encoder has been trained.
+        heard: Whether the encoder's word weighs anything once a search has
+            started from it.
+        num_stages: Only the last so many stages of each annealing, for tests
+            that everything works; all of them by default.
+    """
+    undirected: bool = True
+    robust: bool = True
+    annealed: bool = True
+    disentangled: bool = True
+    num_restarts: int = 24
+    trained: bool = False
+    heard: bool = True
+    num_stages: Optional[int] = None
+
+    def stages(self, stages: Sequence[Stage]) -> tuple[Stage, ...]:
+        """What becomes of an annealing."""
+        last = stages[-1]
+        if self.num_stages is not None:
+            stages = stages[-self.num_stages:]
+        if not self.annealed:
+            stages = [replace(s, tolerance=last.tolerance) for s in stages]
+        if not self.robust:
+            # The encoder's word would outweigh what little such errors cost.
+            stages = [Stage(GAUSSIAN_TOLERANCE, 0.0)] * len(stages)
+        if not self.heard:
+            stages = [replace(s, prior_weight=0.0) for s in stages]
+        return tuple(stages)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """While it lasts, the library goes by this method where it takes no
+        argument for it: nobody but an ablation would want one."""
+        discovery, disentangle, sampling = map(
+            importlib.import_module, (DISCOVERY, DISENTANGLE, SAMPLING))
+        parts: list[tuple[Any, str, Any]] = [
+            (discovery, 'ANNEALING', self.stages(discovery.ANNEALING)),
+            (sampling, 'ANNEALING', self.stages(sampling.ANNEALING)),
+            (disentangle, 'REANNEALING', self.stages(disentangle.REANNEALING)),
+        ]
+        if not self.robust:
+            # Costs are tiny: what is as good as equal can only be relative.
+            parts += [
+                (disentangle, 'SCREENING', Stage(GAUSSIAN_TOLERANCE, 0.0)),
+                (discovery, 'AGREEING', (discovery.AGREEING[0], 0.0)),
+            ]
+        if not self.disentangled:
+            parts.append((discovery, 'disentangle', _leave))
+        with ExitStack() as stack:
+            for part in parts:
+                stack.enter_context(_replaced(*part))
+            yield
+
+
+#: Each with one thing taken out, or put in; `everything` is the method as it
+#: is, with an encoder that has not been trained.
+ABLATIONS: dict[str, Method] = {
+    'everything': Method(),
+    'directions not tied': Method(undirected=False),
+    'Gaussian likelihood': Method(robust=False),
+    'not annealed': Method(annealed=False),
+    'not disentangled': Method(disentangled=False),
+    'no restarts of single systems': Method(num_restarts=0),
+    'trained encoder': Method(trained=True),
+    'trained encoder, a start only': Method(trained=True, heard=False),
+}
+
+
+def _leave(*args: Any, **kwargs: Any) -> None:
+    """In the place of :func:`~pyg_fnri.inference.disentangle.disentangle`."""
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)

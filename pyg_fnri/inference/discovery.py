@@ -1,0 +1,197 @@
+"""Force laws from several starts, of which held-out systems choose."""
+import itertools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Optional
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import subgraph
+
+from pyg_fnri.inference.disentangle import disentangle
+from pyg_fnri.inference.em import EM_ANNEALING, Progress, fit_force_laws
+from pyg_fnri.inference.law_fit import LawFit, State, blind
+from pyg_fnri.inference.refine import ANNEALING
+from pyg_fnri.inference.search import GraphSearch
+from pyg_fnri.inference.sweep import Stage
+from pyg_fnri.nn import RelationalAutoEncoder
+
+#: Costs that are as good as equal: what a start has found, another has too.
+AGREEING = 1.2, 0.02
+
+
+class Start(NamedTuple):
+    r"""What came of a start.
+
+    Args:
+        number: 0 is the encoder's guess, others are random graphs.
+        cost: Median over held-out systems of the robust error
+            :math:`\log(1 + e^2 / d^2)`, of frames that their graphs were not
+            inferred from.
+    """
+    number: int
+    cost: float
+
+
+class Discovery(NamedTuple):
+    """How force laws were found.
+
+    Args:
+        starts: All starts, in order.
+        best: The one whose laws were kept.
+        confirmed: Whether another one found laws that are as good. Where
+            none did, the search may have got stuck.
+    """
+    starts: list[Start]
+    best: Start
+    confirmed: bool
+
+
+@torch.no_grad()
+def discover_force_laws(
+    model: RelationalAutoEncoder,
+    data: Data,
+    generator: torch.Generator,
+    annealing: Sequence[Stage] = EM_ANNEALING,
+    num_pilot: int = 100,
+    max_starts: int = 5,
+    on_start: Optional[Callable[[Start], None]] = None,
+    on_iteration: Optional[Callable[[Progress], None]] = None,
+) -> Discovery:
+    """Finds force laws and graphs, whatever the encoder knows: also from
+    nothing, with one that has not been trained.
+
+    On a few of the systems, laws and graphs are fitted to each other
+    (:func:`fit_force_laws`) and disentangled
+    (:func:`~pyg_fnri.inference.disentangle.disentangle`), first from the
+    encoder's graphs, then from random ones, until what explains held-out
+    systems best has been found twice. From there, all systems are fitted.
+    Layers are put into the order that the encoder has them in, if it has one.
+
+    Args:
+        model: A model whose decoder's layer is a
+            :class:`~pyg_fnri.nn.ForceLawDecoder`; its laws are fitted in
+            place.
+        data: Systems with :obj:`x` and, where known, :obj:`y`.
+        generator: Source of randomness.
+        annealing: One iteration each.
+        num_pilot: How many systems starts are tried on, and held out, at the
+            most.
+        max_starts: How many starts at the most.
+        on_start: Called after each start.
+        on_iteration: Called after each iteration on all systems.
+
+    Returns:
+        How they were found.
+
+    Raises:
+        TypeError, ValueError: As :func:`fit_force_laws`.
+    """
+    pilot, held_out = _parts(data, num_pilot)
+    fit, judge = LawFit(model, pilot), LawFit(model, held_out)
+    fit.fit_scale()
+    guess = fit.search.choice
+    starts: list[Start] = []
+    best: Optional[tuple[Start, State]] = None
+    confirmed = False
+    for number in range(max_starts):
+        if number == 0:
+            fit.search.choice = guess
+            if not bool(fit.search.channels.any(0).all()):
+                continue  # Nothing to fit some law to.
+            fit.anneal(annealing, generator)
+        else:
+            fit.randomise(generator)
+            fit.anneal(blind(annealing), generator)
+        disentangle(fit, generator)
+        start = Start(number, held_out_cost(judge, generator))
+        starts.append(start)
+        if on_start is not None:
+            on_start(start)
+        if best is None:
+            best = start, fit.state
+            continue
+        better, worse = sorted([start.cost, best[0].cost])
+        confirmed = worse <= AGREEING[0] * better + AGREEING[1]
+        if start.cost < best[0].cost:
+            best = start, fit.state
+        if confirmed:
+            break
+    if best is None:
+        raise ValueError(f"Expected max_starts to be at least 2 where the "
+                         f"encoder's graphs lack a type, but it is "
+                         f"{max_starts}.")
+    fit.state = align(fit.search, best[1])
+    if best[0].number != 0:
+        # The encoder led elsewhere, if anywhere.
+        annealing = blind(annealing)
+    fit_force_laws(model, data, generator, annealing, on_iteration)
+    return Discovery(starts, best[0], confirmed)
+
+
+def held_out_cost(judge: LawFit, generator: torch.Generator) -> float:
+    """Median cost of systems, in the second half of whose transitions laws
+    are judged; their graphs are inferred from the first half.
+
+    Args:
+        judge: The systems; graphs are searched anew.
+        generator: Source of the random graphs to start from.
+    """
+    search, total = judge.search, judge.flights.change.size(1)
+    first = judge.num_observed
+    if first == total:
+        first = (total + 1) // 2
+    drawn = torch.randint(search.options.size(0), search.choice.size(),
+                          generator=generator, device=generator.device)
+    search.choice = drawn.to(search.choice.device)
+    evidence = judge.evidence(judge.flights.take(slice(0, first)))
+    for stage in blind([*ANNEALING, ANNEALING[-1]]):
+        search.sweep(evidence, stage)
+    rest = judge.flights.take(slice(first, None))
+    if rest.change.size(1):
+        evidence = judge.evidence(rest)
+    cost = judge.cost(ANNEALING[-1].tolerance, evidence)
+    return cost.median().item()
+
+
+def align(search: GraphSearch, state: State) -> State:
+    """Laws and graphs in the order of layers, and of types within a layer,
+    that agrees best with the encoder's posterior.
+
+    Args:
+        search: Knows the posterior.
+        state: Laws and graphs in any order.
+    """
+    options = search.options
+    best, best_score = state, -torch.inf
+    for order in itertools.permutations(range(options.size(1))):
+        distance = torch.cdist(options[:, order], options)
+        least, number = distance.min(dim=1)
+        if bool(least.any()):
+            continue  # Types of one layer would be in several.
+        choice = number[state.choice]
+        score = search.log_prior.gather(1, choice.unsqueeze(1)).sum().item()
+        if score > best_score:
+            best, best_score = State(state.laws[list(order)], choice), score
+    return best
+
+
+def _parts(data: Data, num_pilot: int) -> tuple[Data, Data]:
+    """The first systems, and as many others; a system alone is both."""
+    batch: Optional[Tensor] = data.get('batch')
+    num_systems = 1 if batch is None else int(batch.max()) + 1
+    if batch is None or num_systems == 1:
+        return data, data
+    size = min(num_pilot, (num_systems + 1) // 2)
+    return _part(data, 0, size), _part(data, size, 2 * size)
+
+
+def _part(data: Data, start: int, stop: int) -> Data:
+    kept = (data.batch >= start) & (data.batch < stop)
+    edge_index, _ = subgraph(kept, data.edge_index, relabel_nodes=True,
+                             num_nodes=kept.numel())
+    out = Data(x=data.x[kept], edge_index=edge_index,
+               batch=data.batch[kept] - start)
+    if data.get('y') is not None:
+        out.y = data.y[kept]
+    return out

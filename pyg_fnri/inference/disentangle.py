@@ -1,0 +1,116 @@
+"""The way out of entangled laws: another basis for the same forces."""
+import itertools
+
+import torch
+from torch import Tensor
+
+from pyg_fnri.inference.law_fit import LawFit, State
+from pyg_fnri.inference.sweep import Stage
+
+#: What a basis is tried at, and what graphs and laws then go through.
+SCREENING = Stage(0.02, 0.0)
+REANNEALING = tuple(
+    Stage(tolerance, 0.0)
+    for tolerance in (0.1, 0.05, 0.02, 0.01, 0.005, 0.002))
+
+
+@torch.no_grad()
+def disentangle(
+    fit: LawFit,
+    generator: torch.Generator,
+    num_tried: int = 3,
+    max_rounds: int = 6,
+) -> float:
+    r"""Looks for laws that explain the motion better, as other combinations
+    of the present ones.
+
+    Where interactions add up, graphs and laws that are fitted to each other
+    from a poor start end in an entangled optimum, the same one again and
+    again: of two forces :math:`s` and :math:`c`, the laws found are, for
+    example, :math:`s + c` and :math:`-c`, which explain all pairs but those
+    with :math:`c` alone. No change of single pairs leads out of it, but a
+    change of basis does. Two laws at a time are replaced by other sums and
+    differences of them (with determinant ±1), and each pair's types by those
+    that come closest to the force it had; the best few bases are annealed
+    anew, and the best of these is kept if it explains more.
+
+    Args:
+        fit: Graphs and laws, fitted to each other; improved in place.
+        generator: Source of randomness.
+        num_tried: How many bases are annealed in a round.
+        max_rounds: How many rounds at the most.
+
+    Returns:
+        The cost in the end, see :meth:`LawFit.cost`, a mean over systems.
+    """
+    last = REANNEALING[-1]
+    options = fit.search.options
+    candidates = bases(options)
+    best, best_cost = fit.state, fit.cost(last.tolerance).mean().item()
+    for _ in range(max_rounds):
+        fit.state = best
+        # Every third transition will do to choose what to try.
+        thinned = fit.flights.take(slice(None, None, 3))
+        evidence, screened = fit.evidence(thinned), []
+        present = fit.cost(SCREENING.tolerance, evidence).mean().item()
+        for number, basis in enumerate(candidates):
+            combined = evidence.in_basis(basis)
+            fit.search.choice = nearest(options, basis)[best.choice]
+            fit.search.sweep(combined, SCREENING)
+            cost = fit.cost(SCREENING.tolerance, combined).mean().item()
+            # The present basis, annealed anew, is always worth a try.
+            if number == 0 or cost < 2 * present:
+                state = State(basis @ best.laws, fit.search.choice)
+                screened.append((cost, number, state))
+        found, found_cost = best, best_cost
+        for _, _, state in sorted(screened)[:num_tried]:
+            fit.state = state
+            fit.expect(REANNEALING[0])
+            fit.anneal(REANNEALING, generator)
+            cost = fit.cost(last.tolerance).mean().item()
+            if cost < found_cost:
+                found, found_cost = fit.state, cost
+            if cost < 0.5 * best_cost:
+                break  # A way out, if not the only one.
+        improved = found_cost < 0.99 * best_cost
+        best, best_cost = found, found_cost
+        if not improved:
+            break
+    fit.state = best
+    return best_cost
+
+
+def bases(options: Tensor) -> list[Tensor]:
+    """Bases that two laws of different layers can be replaced by, the present
+    one first: matrices of -1, 0 and 1 with determinant ±1, each given once up
+    to the order of its rows.
+
+    Args:
+        options: Channels of each combination of types, :obj:`[M, C]`.
+
+    Returns:
+        Each :obj:`[C, C]`, a row per new law in terms of the old ones.
+    """
+    num_channels = options.size(1)
+    eye = torch.eye(num_channels, dtype=options.dtype, device=options.device)
+    out, seen = [eye], {_rows(eye)}
+    for a, b in itertools.combinations(range(num_channels), 2):
+        if not bool((options[:, a] * options[:, b]).any()):
+            continue  # They never add up.
+        for p, q, r, s in itertools.product((-1, 0, 1), repeat=4):
+            basis = eye.clone()
+            basis[[a, a, b, b], [a, b, a, b]] = eye.new_tensor([p, q, r, s])
+            if abs(p * s - q * r) == 1 and _rows(basis) not in seen:
+                seen.add(_rows(basis))
+                out.append(basis)
+    return out
+
+
+def nearest(options: Tensor, basis: Tensor) -> Tensor:
+    """For each option, the one that comes closest to it in another basis,
+    :obj:`[M]`."""
+    return torch.cdist(options, options @ basis).argmin(-1)
+
+
+def _rows(basis: Tensor) -> frozenset[tuple[float, ...]]:
+    return frozenset(map(tuple, basis.tolist()))

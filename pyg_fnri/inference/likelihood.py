@@ -1,0 +1,174 @@
+"""The likelihood of one-step errors, fitted to them without labels."""
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from pyg_fnri.inference.sweep import Objective
+
+#: What is tried: from a Cauchy's tails, of close encounters that laws miss, to
+#: nearly a Gaussian's, of noise in the observations.
+DEGREES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 100.0)
+
+#: Particles and transitions to look at, of which there may be millions.
+NUM_ROWS = 10_000
+
+#: Scales below it mean that there is no error at all, as in the third
+#: coordinate of motion in a plane.
+MIN_SCALE = 1e-6
+
+
+@dataclass(frozen=True)
+class StudentErrors(Objective):
+    r"""Errors that follow Student's t-distribution, of one's own scale and
+    tails for each feature:
+
+    .. math::
+        \sum_f m_f \frac{\nu_f + 1}{2} \sum_t
+        \log\left(1 + \frac{e_{tf}^2}{\nu_f s_f^2}\right) - w_p \log q
+
+    is, for :math:`m_f = w_p = 1`, minus the logarithm of the likelihood times
+    the encoder's posterior, up to a constant: the robust cost of a
+    :class:`~pyg_fnri.inference.Stage` with a tolerance :math:`\nu s^2` and a
+    weight that mean something. Not in the paper.
+
+    Args:
+        degrees: Degrees of freedom :math:`\nu_f`, one for each feature.
+        scale: :math:`s_f`, in the units of the errors.
+        share: :math:`m_f`, how many independent errors one counts for.
+        prior_weight: :math:`w_p`.
+
+    Raises:
+        ValueError: If there is not one of each for each feature, or one is
+            not above 0, or the weight negative.
+    """
+    degrees: tuple[float, ...]
+    scale: tuple[float, ...]
+    share: tuple[float, ...]
+    prior_weight: float
+
+    def __post_init__(self) -> None:
+        parts = self.degrees, self.scale, self.share
+        if (len(set(map(len, parts))) != 1 or not self.degrees
+                or not all(value > 0 for part in parts for value in part)
+                or not self.prior_weight >= 0):
+            raise ValueError(f"Expected degrees, a scale and a share above 0 "
+                             f"for each feature and a prior_weight of at least "
+                             f"0, but got {self}.")
+
+    def cost(self, errors: Tensor) -> Tensor:
+        degrees, scale, share = map(errors.new_tensor,
+                                    (self.degrees, self.scale, self.share))
+        cost = (errors.square() / (degrees * scale.square())).log1p()
+        # Time first: what a feature weighs is the same at all times.
+        return (cost.sum(-2) * share * (degrees + 1) / 2).sum(-1)
+
+    def widened(self, factor: float) -> 'StudentErrors':
+        """The same for errors that are so many times as large."""
+        return replace(self, scale=tuple(factor * s for s in self.scale))
+
+
+def fit_errors(errors: Tensor, prior_weight: float) -> StudentErrors:
+    """The likelihood that fits errors best, without labels: scale and tails
+    by maximum likelihood, and :func:`independent_share`.
+
+    Args:
+        errors: Under the graphs that are thought to be right, or under some
+            drawn from their posterior, :obj:`[num_nodes, num_transitions, F]`;
+            zero in all features where a transition says nothing.
+        prior_weight: The weight of the encoder's posterior.
+
+    Raises:
+        ValueError: If no transition says anything, an error is not finite or
+            the shape does not fit.
+    """
+    if errors.dim() != 3 or not bool(errors.isfinite().all()):
+        raise ValueError(f"Expected finite errors [num_nodes, num_transitions, "
+                         f"F], but got {list(errors.size())}, finite or not.")
+    valid = (errors != 0).any(-1)
+    seen = errors[valid]
+    if not len(seen):
+        raise ValueError("No transition says anything about interactions: "
+                         "particles may meet a wall in all of them; check "
+                         "half_width.")
+    degrees, scale = fit_student(seen[::math.ceil(len(seen) / NUM_ROWS)])
+    # The slope of the log-likelihood, bounded: close encounters, whose errors
+    # are hundreds of times the usual ones, do not hide what all others do.
+    slope = errors / (degrees * scale.square() + errors.square())
+    return StudentErrors(tuple(degrees.tolist()), tuple(scale.tolist()),
+                         tuple(independent_share(slope, valid).tolist()),
+                         prior_weight)
+
+
+def fit_student(errors: Tensor,
+                num_iterations: int = 30) -> tuple[Tensor, Tensor]:
+    r"""Degrees of freedom and scale of Student's t-distribution around zero,
+    by maximum likelihood. For each of :data:`DEGREES`, the scale is the fixed
+    point of
+
+    .. math::
+        s^2 \leftarrow \sum_i w_i e_i^2 / \sum_i w_i, \qquad
+        w_i = \frac{\nu + 1}{\nu + e_i^2 / s^2}.
+
+    Args:
+        errors: :obj:`[num_errors, F]`, at least one.
+        num_iterations: Of the fixed point, which is near after a few.
+
+    Returns:
+        Twice :obj:`[F]`.
+    """
+    square = errors.square().double()
+    degrees = square.new_tensor(DEGREES).view(-1, 1, 1)
+    least = torch.maximum(1e-6 * square.mean(0),
+                          square.new_tensor(MIN_SCALE**2))
+    variance = torch.maximum(square.median(0).values, least)  # [F]
+    variance = variance.expand(degrees.size(0), 1, -1)
+    for _ in range(num_iterations):
+        weight = (degrees + 1) / (degrees + square / variance)
+        variance = ((weight * square).sum(1, True) / weight.sum(1, True))
+        variance = torch.maximum(variance, least)
+    surprise = (square / (degrees * variance)).log1p().mean(1, True)
+    log_likelihood = (torch.lgamma(
+        (degrees + 1) / 2) - torch.lgamma(degrees / 2) -
+                      (degrees * variance).log() / 2 -
+                      (degrees + 1) / 2 * surprise)
+    best = log_likelihood.squeeze(1).argmax(0)  # [F]
+    scale = variance.squeeze(1).gather(0, best.unsqueeze(0)).squeeze(0).sqrt()
+    return degrees.flatten()[best].to(errors), scale.to(errors)
+
+
+def independent_share(series: Tensor, valid: Tensor) -> Tensor:
+    r"""How many independent values one of a stationary time series around
+    zero counts for, from its autocorrelation :math:`\rho`:
+
+    .. math::
+        m = \Big(1 + 2 \sum_{k=1} (1 - k / T) \rho_k\Big)^{-1}.
+
+    The sum ends before the first lag whose autocorrelation is not positive.
+    So the share is 1 at the most: the differences of noise between frames
+    alternate, which would allow more, but for slow interactions only.
+
+    Args:
+        series: :obj:`[num_series, T, F]`, of which one autocorrelation is
+            taken.
+        valid: Which values to look at, :obj:`[num_series, T]` bool.
+
+    Returns:
+        :obj:`[F]`, above 0.
+    """
+    num_steps = series.size(1)
+    series = series * valid.unsqueeze(-1)
+    variance = series.square().sum((0, 1)) / valid.sum()
+    total = torch.ones_like(variance)
+    positive = variance > 0
+    for lag in range(1, num_steps):
+        pairs = (valid[:, lag:] & valid[:, :-lag]).sum()
+        product = (series[:, lag:] * series[:, :-lag]).sum((0, 1))
+        correlation = product / pairs.clamp(min=1) / variance
+        positive = positive & (correlation > 0)
+        if not bool(positive.any()):
+            break
+        part = 2 * (1 - lag / num_steps) * correlation.clamp(max=1)
+        total = total + torch.where(positive, part, 0)
+    return 1 / total

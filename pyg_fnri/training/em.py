@@ -1,0 +1,234 @@
+"""Force laws and far better graphs, from a trained encoder."""
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Optional
+
+import pandas as pd
+import rich
+import rich.progress
+import torch
+from torch_geometric.data import Data
+
+from pyg_fnri.inference import (
+    Progress,
+    Start,
+    discover_force_laws,
+    with_inferred_graphs,
+)
+from pyg_fnri.inference.em import EM_ANNEALING
+from pyg_fnri.inference.law_check import check_laws
+from pyg_fnri.inference.motion import check_motion
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.opening import Systems
+from pyg_fnri.plot import plot_em
+from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
+from pyg_fnri.training.config import Config
+from pyg_fnri.training.em_recipe import EMSettings
+from pyg_fnri.training.module import RelationalInference
+from pyg_fnri.training.pupil import Pupil
+from pyg_fnri.training.run import fit, make_trainer
+from pyg_fnri.writing import written_whole
+
+
+class ExpectationMaximisation:
+    """Finds force laws from where the training of a model has ended, then
+    teaches its encoder the graphs that they lead to. No label is looked at.
+
+    Each stage leaves files in a directory:
+
+    1. Laws and graphs of some training systems are fitted in turn:
+       :obj:`laws.ckpt` has the laws and the encoder as it was, :obj:`em.csv`
+       and :obj:`em.png` a row per iteration.
+    2. The encoder learns: :obj:`taught/`, as of any training.
+    3. Laws are checked on validation systems, against the networks whose
+       place they take: :obj:`check.txt`.
+    4. The result: :obj:`best.ckpt`.
+
+    Whoever resumes gets what is there of finished stages. Stage 1 is short and
+    starts over, with the same outcome. Stage 2 infers the same graphs again
+    and goes on from its last checkpoint.
+
+    Args:
+        config (Config): The settings of the model to start from; their seed
+            is that of all randomness here.
+        settings (EMSettings): Numbers of systems and steps, what is known of
+            motion.
+        train (Systems): The training split.
+        val (Systems): The validation systems to look at.
+        out (str): The directory.
+        val_every (int): Steps between validations of the encoder.
+            (default: 1,000)
+        accelerator (str): For the encoder, as Lightning has it.
+            (default: :obj:`'auto'`)
+
+    Raises:
+        ValueError: If the time between frames is not known, or there are not
+            enough systems for a batch.
+    """
+    def __init__(
+        self,
+        config: Config,
+        settings: EMSettings,
+        train: Systems,
+        val: Systems,
+        out: str,
+        val_every: int = 1_000,
+        accelerator: str = 'auto',
+    ) -> None:
+        batch_size = config.build_recipe().batch_size
+        num_taught = min(settings.num_taught, len(train))
+        if settings.num_taught and num_taught < batch_size:
+            raise ValueError(f"A batch takes {batch_size} systems, but the "
+                             f"encoder is to learn from {num_taught}; raise "
+                             f"num_taught, or set it to 0 to leave the "
+                             f"encoder as it is.")
+        self.settings = settings
+        self.train = train
+        self.val = val
+        self.out = out
+        self.val_every = val_every
+        self.accelerator = accelerator
+        #: Time between frames, and walls.
+        self.motion = settings.motion(config.data, train)
+
+    def run(self, guess: RelationalInference,
+            resume: bool = False) -> RelationalInference:
+        """All stages, or those that are left.
+
+        Args:
+            guess: The trained model to start from, on the CPU.
+            resume: Whether to go on with what is in the directory, which has
+                to come from the same guess and settings; or to start anew.
+
+        Returns:
+            The model of :obj:`best.ckpt`, in evaluation mode.
+
+        Raises:
+            ValueError: If the encoder has not been trained, or there is
+                nothing to fit laws to.
+        """
+        guess.require('encoder')
+        laws, best = (os.path.join(self.out, name)
+                      for name in ('laws.ckpt', 'best.ckpt'))
+        if not (resume and os.path.exists(best)):
+            if not (resume and os.path.exists(laws)):
+                save_checkpoint(self.find_laws(guess), laws)
+            module = load_checkpoint(laws)
+            if self.settings.num_taught:
+                module = self.teach(module, resume)
+            self.check(module, guess)
+            save_checkpoint(module, best)
+        return load_checkpoint(best)
+
+    def check(self, module: RelationalInference,
+              guess: RelationalInference) -> None:
+        """Says whether the laws' assumptions hold in validation systems, and
+        leaves it in :obj:`check.txt`."""
+        held_out = next(iter(SystemLoader(self.val, 200)))
+        if held_out.num_graphs < 2:
+            return
+        verdict = check_laws(module.model, guess.model, held_out,
+                             guess.linear_step, guess.units)
+        print(verdict)
+        with written_whole(os.path.join(self.out, 'check.txt')) as path:
+            with open(path, 'w') as file:
+                file.write(f'{verdict}\n')
+
+    def find_laws(self, guess: RelationalInference) -> RelationalInference:
+        """The guess with force laws for a decoder; a line per iteration."""
+        module = guess.with_laws(**self.motion)
+        systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
+        check_motion(systems.x, module.model.decoder.layer.interval)
+        print(f'Laws and graphs of {systems.num_graphs} training systems, '
+              f'after some starts with fewer (accuracies for information '
+              f'only):')
+        generator = torch.Generator().manual_seed(module.config.seed)
+        with _report(module, systems) as (rows, on_iteration):
+            found = discover_force_laws(module.model, systems, generator,
+                                        on_start=_print_start,
+                                        on_iteration=on_iteration)
+        if not found.confirmed:
+            warnings.warn(
+                f"Only one of {len(found.starts)} starts found these laws, so "
+                f"the search may have got stuck: compare with another --seed, "
+                f"and keep what has the lower held-out cost.", stacklevel=2)
+        history = pd.DataFrame(rows)
+        with written_whole(os.path.join(self.out, 'em.csv')) as path:
+            history.to_csv(path, index=False)
+        with written_whole(os.path.join(self.out, 'em.png')) as path:
+            plot_em(history).savefig(path, format='png')
+        return module
+
+    def teach(self, module: RelationalInference,
+              resume: bool = False) -> RelationalInference:
+        """Trains the encoder on the graphs that the laws lead to."""
+        taught, val = (_with_graphs(module, systems)
+                       for systems in (self.train[:self.settings.num_taught],
+                                       self.val))
+        options = module.config.options
+        recipe = replace(
+            module.recipe, max_epochs=-1, max_steps=self.settings.taught_steps,
+            symmetries=options.get('symmetries', _may_be_turned(module)))
+        pupil = Pupil(module.model, recipe, module.config)
+        pupil.units, pupil.linear_step = module.units, module.linear_step
+        pupil.train()  # What is read from a file is in evaluation mode.
+        print(f'The encoder learns the graphs of {len(taught)} training '
+              f'systems:')
+        out = os.path.join(self.out, 'taught')
+        last: Optional[str] = os.path.join(out, 'last.ckpt')
+        if not (resume and os.path.exists(str(last))):
+            last = None
+        trainer = make_trainer(pupil, len(taught), out, self.val_every,
+                               self.accelerator, last)
+        fit(trainer, pupil, taught, val, out, last)
+        return load_checkpoint(os.path.join(out, 'best.ckpt'))
+
+
+def _print_start(start: Start) -> None:
+    origin = 'random graphs' if start.number else "the encoder's graphs"
+    print(f'start {start.number}   from {origin}   held-out cost '
+          f'{start.cost:.4g}', flush=True)
+
+
+def _with_graphs(module: RelationalInference, systems: Systems) -> Systems:
+    """The systems with the graphs that the laws lead to."""
+    batches = SystemLoader(systems, 500)
+    return with_inferred_graphs(
+        module.model, systems,
+        rich.progress.track(batches, 'inferring', transient=True,
+                            disable=_no_terminal()))
+
+
+def _no_terminal() -> bool:
+    """Whether bars would leave empty lines, and nothing else."""
+    return not rich.get_console().is_terminal
+
+
+def _may_be_turned(module: RelationalInference) -> bool:
+    """Whether systems may be turned and mirrored around the origin: laws
+    allow it, but data that lie far from there would come to lie elsewhere."""
+    scaling = module.model.scaling
+    centred = (scaling.offset.abs() < 0.25 * scaling.scale).all()
+    return scaling.num_features >= 4 and bool(centred)
+
+
+@contextmanager
+def _report(module: RelationalInference, systems: Data) -> Iterator[Any]:
+    """Rows to be filled, and what fills them, prints them and moves a bar."""
+    rows: list[dict[str, float]] = []
+    with rich.progress.Progress(transient=True, disable=_no_terminal()) as bars:
+        bar = bars.add_task('fitting', total=len(EM_ANNEALING))
+
+        def on_iteration(progress: Progress) -> None:
+            row = progress._asdict()
+            row.update(module.accuracies(row.pop('edge_type'), systems))
+            rows.append(row)
+            # Rich puts it above the bar.
+            print('   '.join(f'{k} {v:.4g}' for k, v in row.items()),
+                  flush=True)
+            bars.update(bar, completed=progress.iteration)
+
+        yield rows, on_iteration

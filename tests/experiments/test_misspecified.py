@@ -1,0 +1,133 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from misspecified_batches import batches
+
+from pyg_fnri.experiments.misspecified import (
+    Friction,
+    Lawful,
+    Magnetic,
+    Transverse,
+    Trap,
+    UnequalMasses,
+    pair_offsets,
+)
+from pyg_fnri.simulation import Newtonian
+
+SYSTEMS = [
+    Lawful(),
+    Friction(),
+    Magnetic(),
+    Transverse(),
+    Trap(),
+    UnequalMasses()
+]
+SHORT = dict(num_steps=200, sample_every=10, step_size=1e-2)
+
+
+def run(system, num_systems=4, num_particles=3, graphs=None, seed=0):
+    """Positions and velocities, [S, N, T, D]."""
+    system = replace(system, **SHORT)
+    if graphs is None:
+        graphs = system.draw_edge_types(seed, num_systems, num_particles)
+    return np.split(system.simulate(graphs, seed), 2, axis=-1)
+
+
+def alone(num_systems=3):
+    return np.zeros((num_systems, 2, 4, 4), dtype=np.int64)
+
+
+@pytest.mark.parametrize('system', SYSTEMS, ids=lambda s: type(s).__name__)
+def test_frames(system):
+    position, velocity = run(system)
+    assert position.shape == velocity.shape == (4, 3, 19, 2)
+    assert position.dtype == np.float32
+    assert np.isfinite(position).all() and np.isfinite(velocity).all()
+    assert list(system.layers) == ['spring', 'soft_charge']
+    assert system.frame_interval == pytest.approx(0.1)
+    # The first systems are those of fewer; another seed, another motion.
+    graphs = system.draw_edge_types(0, 70, 3)
+    many = run(system, graphs=graphs)[0]
+    np.testing.assert_array_equal(many[:4], position)
+    assert not np.allclose(run(system, graphs=graphs[:4], seed=1)[0], position)
+
+
+def test_lawful_systems_are_those_of_the_simulation():
+    system = replace(Lawful(), **SHORT)
+    graphs = system.draw_edge_types(0, 4, 3)
+    # Finer steps, as its velocities are half a step behind.
+    other = Newtonian(system.forces, num_steps=20_000, sample_every=1_000,
+                      step_size=1e-4, box_half_width=None)
+    np.testing.assert_allclose(system.simulate(graphs, 0),
+                               other.simulate(graphs, 0), atol=0.01)
+
+
+def test_there_are_no_walls():
+    with pytest.raises(ValueError, match='Friction has no walls'):
+        Friction(box_half_width=5.0)
+
+
+def test_friction_slows_down():
+    _, velocity = run(Friction(rate=0.3), graphs=alone())
+    speed = np.linalg.norm(velocity, axis=-1)
+    time = 0.1 * np.arange(19)
+    np.testing.assert_allclose(speed / speed[..., :1],
+                               np.exp(-0.3 * time) * np.ones_like(speed),
+                               rtol=1e-3)
+
+
+def test_magnetic_field_turns_to_the_left():
+    _, velocity = run(Magnetic(rate=0.3), graphs=alone())
+    angle = np.unwrap(np.arctan2(velocity[..., 1], velocity[..., 0]))
+    np.testing.assert_allclose(np.diff(angle), 0.03, atol=1e-4)
+    # Its work is none, that of the steps is small.
+    speed = np.linalg.norm(velocity, axis=-1)
+    np.testing.assert_allclose(speed, 0.5, rtol=2e-2)
+
+
+def test_trap_keeps_energy():
+    position, velocity = run(Trap(stiffness=0.3), graphs=alone())
+    energy = (velocity**2).sum(-1) + 0.3 * (position**2).sum(-1)
+    np.testing.assert_allclose(energy[..., 1:], energy[..., :-1], rtol=1e-3)
+
+
+def test_transverse_forces_turn_springs_round():
+    graphs = alone()
+    graphs[:, 0, 0, 1] = graphs[:, 0, 1, 0] = 1
+    position, velocity = run(Transverse(), graphs=graphs)
+    offset = position[:, 0] - position[:, 1]
+    relative = velocity[:, 0] - velocity[:, 1]
+    spin = offset[..., 0] * relative[..., 1] - offset[..., 1] * relative[..., 0]
+    # The torque of a force of 0.1 N on either is 0.2 N times the distance.
+    torque = 0.2 * np.linalg.norm(offset, axis=-1)
+    change = 0.1 * (torque[:, 1:] + torque[:, :-1]) / 2
+    np.testing.assert_allclose(np.diff(spin), change, atol=2e-3)
+    # And opposite on the two.
+    np.testing.assert_allclose(np.diff(velocity[:, :2].sum(1), axis=1), 0,
+                               atol=1e-5)
+
+
+def test_unequal_masses_feel_the_same_force():
+    graphs = alone()
+    graphs[:, 0, 0, 1] = graphs[:, 0, 1, 0] = 1
+    _, velocity = run(UnequalMasses(), graphs=graphs)
+    change = np.diff(velocity, axis=2)
+    first, second = (np.linalg.norm(change[:, k], axis=-1) for k in (0, 1))
+    ratio = first / second
+    np.testing.assert_allclose(ratio, ratio[:, :1] * np.ones_like(ratio),
+                               rtol=1e-2)
+    assert (abs(ratio - 1) > 0.05).any() and (ratio < 4).all()
+
+
+def test_offsets_point_to_the_receiver():
+    position = np.array([[[0., 0.], [3., 4.]]])
+    offset, distance = pair_offsets(position)
+    np.testing.assert_array_equal(offset[0, 1, 0], [3, 4])
+    np.testing.assert_array_equal(distance[0], [[1, 5], [5, 1]])
+
+
+def test_batches_for_tests_are_of_different_systems():
+    train, val = batches(Lawful(), 2)
+    assert train.num_graphs == val.num_graphs == 2
+    assert not np.allclose(train.x, val.x)

@@ -1,0 +1,169 @@
+from functools import partial
+
+import pytest
+import torch
+from torch_geometric.data import Batch
+
+import pyg_fnri.inference.discovery
+from pyg_fnri.inference import Stage, discover_force_laws, refine
+from pyg_fnri.inference.discovery import align, held_out_cost
+from pyg_fnri.inference.disentangle import disentangle
+from pyg_fnri.inference.law_fit import LawFit, State
+from pyg_fnri.simulation import Charge, Spring
+
+FEW = [Stage(0.3, 1.0), Stage(0.01, 0.1)]
+
+
+class Clueless(torch.nn.Module):
+    """An encoder that favours the same type everywhere."""
+    def __init__(self, logits):
+        super().__init__()
+        self.logits = torch.tensor(logits)
+
+    def forward(self, x, edge_index):
+        return self.logits.expand(edge_index.size(1), -1)
+
+
+class Opinion(torch.nn.Module):
+    """An encoder that knows little, of each edge by itself."""
+    def forward(self, x, edge_index):
+        sender, receiver = edge_index
+        near = (x[receiver, :, :2] - x[sender, :, :2]).norm(dim=-1).mean(-1)
+        zero = torch.zeros_like(near)
+        return torch.stack([zero, 2 - near, zero, near - 1], -1)
+
+
+@pytest.fixture
+def make_blank(make_model):
+    """A model without laws, and an encoder of one's choice."""
+    def make(encoder, **kwargs):
+        model = make_model(torch.zeros(0, 2, dtype=torch.long), laws=False,
+                           **kwargs)
+        model.encoder = encoder
+        return model
+
+    return make
+
+
+@pytest.fixture
+def in_short(monkeypatch):
+    """Laws that are told apart in one round."""
+    monkeypatch.setattr(pyg_fnri.inference.discovery, 'disentangle',
+                        partial(disentangle, num_tried=1, max_rounds=1))
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def right(edge_type, label):
+    """Share of right edges, with the better order of the two layers."""
+    return max((edge_type[:, order] == label).all(-1).double().mean().item()
+               for order in ([0, 1], [1, 0]))
+
+
+def test_laws_and_graphs_from_nothing(systems, make_blank):
+    batch = Batch.from_data_list(systems)
+    model, starts, history = make_blank(Clueless([0.2, 0., 0., 0.1])), [], []
+    found = discover_force_laws(model, batch, generator(), num_pilot=48,
+                                on_start=starts.append,
+                                on_iteration=history.append)
+    # The encoder's graphs lack a type in each layer, which nothing fits.
+    assert [s.number for s in found.starts] == list(range(1, len(starts) + 1))
+    assert starts == found.starts and found.confirmed
+    assert found.best == min(starts, key=lambda s: s.cost)
+    assert right(history[-1].edge_type, batch.edge_label) > 0.97
+    distance = torch.linspace(0.4, 4.0, 30)
+    laws = model.decoder.layer.law(distance)
+    spring, charge = Spring().magnitude(distance), Charge().magnitude(distance)
+    if laws[0, 0] > laws[1, 0]:  # A charge's force is the stronger one there.
+        laws = laws.flip(0)
+    assert ((laws[0] - spring).abs().sum() < 0.03 * spring.abs().sum())
+    assert ((laws[1] - charge).abs().sum() < 0.03 * charge.abs().sum())
+
+
+def test_order_of_the_layers_is_the_encoders(systems, make_model, flip):
+    # An encoder that is right in most cases, and swaps the layers.
+    batch = Batch.from_data_list(systems[:24])
+    swapped = batch.edge_label.flip(1)
+    search = LawFit(make_model(flip(swapped, batch.edge_index, 0.2)),
+                    batch).search
+    truth = LawFit(make_model(batch.edge_label), batch).state
+    out = align(search, truth)
+    assert torch.equal(out.laws, truth.laws.flip(0))
+    expected = LawFit(make_model(swapped), batch).search.choice
+    assert torch.equal(out.choice, expected)
+    # And back again.
+    same = LawFit(make_model(batch.edge_label), batch).search
+    assert torch.equal(align(same, out).laws, truth.laws)
+
+
+def test_types_of_a_layer_stay_together(make_model, batch):
+    latent = make_model(batch.edge_label, 'nri')
+    search = LawFit(latent, batch).search
+    laws = torch.arange(3.).unsqueeze(1).expand(3, 26)
+    # What it takes for types 1, 2, 3 is found as 3, 1, 2.
+    choice = torch.tensor([0, 3, 1, 2])[search.choice]
+    out = align(search, State(laws, choice))
+    assert torch.equal(out.choice, search.choice)
+    assert out.laws[:, 0].tolist() == [2, 0, 1]
+
+
+def test_held_out_systems_judge_laws(batch, make_model):
+    costs = []
+    for factor in (1.0, 1.1, 2.0, 0.0):
+        model = make_model(batch.edge_label)
+        model.decoder.layer.law.value.data *= factor
+        costs.append(held_out_cost(LawFit(model, batch), generator()))
+    assert costs == sorted(costs) and costs[0] < 0.1 * costs[-1]
+
+
+def test_frames_to_come_are_not_looked_at_for_graphs(batch, make_model):
+    data = batch.clone()
+    judge = LawFit(make_model(batch.edge_label), data)
+    held_out_cost(judge, generator())
+    before = judge.search.choice
+    data.y = data.y.flip(1)
+    judge = LawFit(make_model(batch.edge_label), data)
+    held_out_cost(judge, generator())
+    assert torch.equal(judge.search.choice, before)
+
+
+def test_labels_are_not_looked_at(systems, make_blank, in_short):
+    batch, tables = Batch.from_data_list(systems[:8]), []
+    for labels in (batch.edge_label, 1 - batch.edge_label, None):
+        data = batch.clone()
+        data.edge_label = labels
+        model = make_blank(Opinion())
+        discover_force_laws(model, data, generator(), FEW, max_starts=1)
+        tables.append(model.decoder.layer.law.value.data)
+    assert torch.equal(tables[0], tables[1])
+    assert torch.equal(tables[0], tables[2])
+
+
+def test_same_generator_same_laws(systems, make_blank, in_short):
+    batch, tables = Batch.from_data_list(systems[:8]), []
+    for seed in (1, 1, 2):
+        model = make_blank(Opinion())
+        found = discover_force_laws(model, batch, generator(seed), FEW,
+                                    max_starts=2)
+        assert len(found.starts) == 2
+        tables.append(model.decoder.layer.law.value.data)
+    assert torch.equal(tables[0], tables[1])
+    assert not torch.equal(tables[0], tables[2])
+
+
+@pytest.mark.parametrize('num_systems', [1, 3])
+def test_few_systems(systems, make_blank, in_short, num_systems):
+    # Those in which most happens.
+    systems = sorted(systems, key=lambda data: -data.edge_label.sum())
+    batch = Batch.from_data_list(systems[:num_systems])
+    model = make_blank(Opinion())
+    discover_force_laws(model, batch, generator(), FEW, max_starts=2)
+    assert refine(model, batch).edge_type.size() == (20 * num_systems, 2)
+
+
+def test_a_start_that_nothing_can_be_fitted_to(batch, make_blank):
+    model = make_blank(Clueless([1., 0., 0., 1.]))
+    with pytest.raises(ValueError, match='max_starts to be at least 2'):
+        discover_force_laws(model, batch, generator(), FEW, max_starts=1)

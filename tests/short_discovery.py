@@ -1,0 +1,23 @@
+"""Force laws in a moment, for tests of what is done with them."""
+from functools import partial
+
+import pyg_fnri.inference.discovery
+import pyg_fnri.training.em
+from pyg_fnri.inference import Stage, discover_force_laws
+from pyg_fnri.inference.disentangle import disentangle
+
+
+def shorten(patch, annealing=(Stage(0.3, 1.), )):
+    """Two starts with few systems, of few iterations each, and no search for
+    another basis.
+
+    Args:
+        patch (pytest.MonkeyPatch): Undoes it.
+        annealing (Sequence[Stage]): The iterations.
+    """
+    patch.setattr(pyg_fnri.inference.discovery, 'disentangle',
+                  partial(disentangle, max_rounds=0))
+    patch.setattr(
+        pyg_fnri.training.em, 'discover_force_laws',
+        partial(discover_force_laws, annealing=annealing, num_pilot=4,
+                max_starts=2))
