@@ -16,8 +16,7 @@ demo: $(VENV)/.installed  ## Discover springs and charges from motion alone, in 
 
 example: $(VENV)/.installed  ## From a table of trajectories to graphs and pictures
 	$(BIN)/python scripts/train.py @scripts/configs/example.args
-	$(BIN)/python scripts/em.py --checkpoint runs/example/best.ckpt --out runs/example/laws --num-taught 0 --threads 1
-	$(BIN)/python scripts/infer.py --checkpoint runs/example/laws/best.ckpt --data datasets/example.csv --refine --out runs/example/graphs --overwrite
+	$(BIN)/python scripts/infer.py --checkpoint runs/example/best.ckpt --data datasets/example.csv --refine --out runs/example/graphs --overwrite
 	$(BIN)/python scripts/examples/compare_graphs.py runs/example/graphs/edges.csv datasets/example_interactions.csv
 
 # Two workers share the tests; one thread each, or they wait for each other.

@@ -62,9 +62,9 @@ class _Reader:
     def __init__(self, table: pd.DataFrame, columns: Columns) -> None:
         keys = [columns.time, columns.particle]
         keys += [] if columns.system is None else [columns.system]
-        how = dict.fromkeys(columns.features,
-                            'position=NAMES and velocity=NAMES')
-        how.update(zip(keys, ('time=NAME', 'particle=NAME', 'system=NAME')))
+        how = dict(zip(keys, ('time=NAME', 'particle=NAME', 'system=NAME')))
+        for name in columns.features:
+            how.setdefault(name, 'position=NAMES and velocity=NAMES')
         for name, argument in how.items():
             if list(table.columns).count(name) != 1:
                 raise ValueError(

@@ -148,7 +148,7 @@ def test_truth_of_one_direction_asks_for_directed_graphs(
     for regime in ('learned', 'supervised'):
         with pytest.raises(SystemExit, match='20 of 20 .*--directed'):
             train(own_table, '--interactions', one_way, '--regime', regime)
-        assert not (tmp_path / 'run').exists()
+        assert not list((tmp_path / 'run').iterdir())
     train(own_table, '--interactions', one_way, '--directed')
 
 
