@@ -11,7 +11,7 @@ graph.png (inferred against true), reliability.png and, where the decoder is
 made of force laws (see scripts/em.py), laws.png and laws.csv. With --refine,
 each graph is also improved by what the decoder makes of the same 49 frames.
 
-    python scripts/evaluate.py --checkpoint runs/demo/laws/best.ckpt \\
+    python scripts/evaluate.py --checkpoint runs/demo/best.ckpt \\
         --refine --samples 32
 
 also says how sure that can be: probabilities are averaged over 32 graphs drawn
@@ -28,42 +28,32 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Optional
 
 import torch
-from matplotlib.figure import Figure
-from pandas import DataFrame
-from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri import published
-from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.evaluation import (
     Graph,
     LawCurves,
-    accuracy_table,
-    beyond_table,
+    best_figures,
     encoder_graph,
-    error_table,
     evaluate,
     guessing_accuracy,
     law_curves,
+    print_report,
+    write_pictures,
 )
 from pyg_fnri.inference import refine, sample_posterior
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import Relabelling
 from pyg_fnri.nn import ForceLawDecoder, RelationalAutoEncoder
 from pyg_fnri.opening import Systems, open_dataset
-from pyg_fnri.plot import (
-    plot_laws,
-    plot_multiplex,
-    plot_reliability,
-    plot_trajectories,
-)
 from pyg_fnri.training import RelationalInference, load_checkpoint
 from pyg_fnri.transforms import SplitTrajectory
 from pyg_fnri.writing import check_writable, written_whole
@@ -118,13 +108,20 @@ def main(argv: Optional[list[str]] = None) -> None:
         report.update(measure_floors(module, dataset, args.root))
         for name, infer in better_guesses(args).items():
             report[name] = measure(module, dataset, infer, name)
-        report.update(measure_laws(module, dataset, report))
+        laws = find_laws(module, dataset, report)
+        if laws is not None and laws.error is not None:
+            report['law_error'] = laws.error
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(str(error))
-    print_report(module, dataset, report)
+    print_report(module, dataset, report, BATCH_SIZE)
     save_report(module, args, report, out)
-    pictures = draw(module, dataset, report, infer, args.num_drawn, out)
-    print(f"\nwritten into {out}: {', '.join(['metrics.json', *pictures])}")
+    graphs = [infer(module.model, data)[0] for data in dataset[:args.num_drawn]]
+    written = write_pictures(module, dataset, best_figures(report), graphs,
+                             laws, out)
+    if laws is not None:
+        laws.save(os.path.join(out, 'laws.csv'))
+        written.append('laws.csv')
+    print(f"\nwritten into {out}: {', '.join(['metrics.json', *written])}")
 
 
 def check_samples(args: argparse.Namespace) -> None:
@@ -177,20 +174,13 @@ def measure_floors(module: RelationalInference, dataset: Systems,
                              module.config.num_edge_types)
 
 
-def measure_laws(module: RelationalInference, dataset: Systems,
-                 report: dict[str, Any]) -> dict[str, Any]:
-    """The relative error of each force law, where the true ones are known."""
+def find_laws(module: RelationalInference, dataset: Systems,
+              report: dict[str, Any]) -> Optional[LawCurves]:
+    """The force laws that the model predicts with, if it does."""
     layer = module.model.decoder.layer
-    relabelling = best_figures(report).get('relabelling')
-    if not isinstance(layer, ForceLawDecoder) or relabelling is None:
-        return {}
-    laws = law_curves(layer, dataset, relabelling)
-    return {} if laws.error is None else {'law_error': laws.error}
-
-
-def best_figures(report: dict[str, Any]) -> dict[str, Any]:
-    """Those of the best way to infer graphs."""
-    return report.get('sampled', report.get('refined', report))
+    if 'rollout_mse' not in report or not isinstance(layer, ForceLawDecoder):
+        return None
+    return law_curves(layer, dataset, best_figures(report).get('relabelling'))
 
 
 def true_types(dataset: Systems) -> Tensor:
@@ -209,61 +199,6 @@ def open_systems(module: RelationalInference,
                              f"{args.split} split has 1 to {len(dataset)}.")
         dataset = dataset[:args.num_systems]
     return dataset
-
-
-def print_report(module: RelationalInference, dataset: Systems,
-                 report: dict[str, Any]) -> None:
-    """The paper's tables 1 and 2, our rows last, and what comes on top; no
-    accuracies where the truth is not known."""
-    config = module.config
-    console = Console()
-    where = f"{dataset.name}, {report['num_systems']} systems"
-    # A user's file may be called as one of the paper's systems.
-    name = dataset.name if isinstance(dataset, ParticleSystems) else ''
-    row = f"{config.model} ({config.regime.replace('_', ' ')})"
-    ours = {f'{row}, ours': report}
-    for way in ('refined', 'sampled'):
-        if way in report:
-            ours[f'{row}, ours, {way}'] = report[way]
-    if 'edge_accuracy' in report:
-        console.print(
-            accuracy_table(f'Edge accuracy (%), {where}', ours,
-                           layer_names(module), config.model, name))
-    if 'rollout_mse' in report:
-        console.print(
-            error_table(
-                f'Rollout mean squared error (1e-5, min-max units), {where}',
-                ours, config.model, name))
-    if 'entropy' in report:
-        for title, figures in ours.items():
-            console.print(
-                beyond_table(f'Beyond accuracy, {title}, {where}', figures,
-                             layer_names(module, figures)))
-    if 'relabelling' in report:
-        for title, figures in ours.items():
-            agreement = figures['relabelling_consistency']
-            console.print(
-                f"{title}: relabelling found: "
-                f"{figures['relabelling']}; {agreement['share']:.1%}"
-                f" of {agreement['num_batches']} batches of "
-                f"{BATCH_SIZE} systems agree", highlight=False, soft_wrap=True)
-    if 'law_error' in report:
-        errors = ', '.join(
-            f'{name} {error:.1%}'
-            for name, error in zip(layer_names(module), report['law_error']))
-        console.print(f'Relative error of the force laws: {errors}',
-                      highlight=False, soft_wrap=True)
-
-
-def layer_names(module: RelationalInference,
-                figures: Optional[dict[str, Any]] = None) -> list[str]:
-    """Names of the true layer-graphs, or of those predicted where figures
-    are without truth."""
-    if figures is None or 'relabelling' in figures:
-        num_layers = len(module.config.num_edge_types)
-        return [module.layer_name(layer) for layer in range(num_layers)]
-    num_layers = module.model.latent.num_layers
-    return [f'predicted layer {layer}' for layer in range(num_layers)]
 
 
 def save_report(module: RelationalInference, args: argparse.Namespace,
@@ -304,76 +239,6 @@ def _readable(report: dict[str, Any]) -> dict[str, Any]:
         str(value) if isinstance(value, Relabelling) else value
         for key, value in report.items()
     }
-
-
-def draw(module: RelationalInference, dataset: Systems, report: dict[str, Any],
-         infer: Infer, num_drawn: int, out: str) -> list[str]:
-    """The pictures, of the first systems of the split; their names."""
-    figures = best_figures(report)
-    relabelling = figures.get('relabelling')
-    names = list(module.config.names) or None
-    graphs = [infer(module.model, data)[0] for data in dataset[:num_drawn]]
-    written = {}
-    if 'rollout_mse' in report and module.config.in_channels >= 4:
-        written['trajectories.png'] = draw_trajectories(module, dataset, graphs,
-                                                        relabelling)
-    if 'entropy' in report and dataset[0].num_edges:  # It has been inferred.
-        edge_type = graphs[0]
-        if relabelling is not None:
-            edge_type = relabelling(edge_type)
-        written['graph.png'] = plot_multiplex(dataset[0].edge_index, edge_type,
-                                              dataset[0].get('edge_label'),
-                                              names=names)
-    if 'reliability' in figures:
-        bins, errors = figures['reliability'], figures['calibration_error']
-        written['reliability.png'] = plot_reliability(
-            {
-                'combined': bins['combined'].values(),
-                **{
-                    name: layer.values()
-                    for name, layer in zip(layer_names(module), bins['layers'])
-                }
-            }, [errors['combined'], *errors['layers']])
-    layer = module.model.decoder.layer
-    if 'rollout_mse' in report and isinstance(layer, ForceLawDecoder):
-        laws = law_curves(layer, dataset, relabelling)
-        written['laws.png'] = plot_laws(laws.distance, laws.learned, laws.true,
-                                        names=laws.names, seen=laws.seen)
-        save_laws(laws, os.path.join(out, 'laws.csv'))
-    for name, figure in written.items():
-        figure.savefig(os.path.join(out, name))
-    return [*written, *(['laws.csv'] if 'laws.png' in written else [])]
-
-
-@torch.no_grad()
-def draw_trajectories(module: RelationalInference, dataset: Systems,
-                      graphs: Sequence[Tensor],
-                      relabelling: Optional[Relabelling]) -> Figure:
-    """Predictions from the first state alone, as in the paper's figure."""
-    model = module.model
-    predicted, true, titles = [], [], []
-    for i, (data, edge_type) in enumerate(zip(dataset, graphs)):
-        edge_attr = model.latent.encode_types(edge_type)
-        path = model.decode(data.y, data.edge_index, edge_attr, data.y.size(1))
-        predicted.append(torch.cat([data.y[:, :1], path], dim=1))
-        true.append(data.y)
-        title = f'{dataset.name} {i}'
-        if relabelling is not None:
-            right = (relabelling(edge_type) == data.edge_label).all(-1)
-            title = f'edges {right.double().mean():.0%} right'
-        titles.append(title)
-    return plot_trajectories(predicted, true, titles=titles)
-
-
-def save_laws(laws: LawCurves, path: str) -> None:
-    """As a table, a column per law."""
-    table = {'distance_m': laws.distance}
-    if laws.true is not None:
-        table.update({f'{n}_true': f for n, f in zip(laws.names, laws.true)})
-    table.update(zip(laws.names, laws.learned))
-    frame = DataFrame({k: v.numpy() for k, v in table.items()})
-    with written_whole(path) as part:
-        frame.to_csv(part, index=False)
 
 
 if __name__ == '__main__':

@@ -56,7 +56,6 @@ from pyg_fnri.experiments import (
     Runner,
     Scale,
     accuracy_report,
-    compression_report,
     error_report,
     law_report,
     load_results,
@@ -66,10 +65,14 @@ from pyg_fnri.experiments import (
     write_trajectories,
 )
 from pyg_fnri.experiments.cell import MORE_NAMES, REGIMES, TABLES
-from pyg_fnri.experiments.part import FIGURES
 from pyg_fnri.experiments.sibling import load_sibling
 from pyg_fnri.writing import check_writable
 
+#: What writes a figure.
+WRITERS = {
+    'trajectories': write_trajectories,
+    'compression': write_compression,
+}
 #: Where things are kept, unless told otherwise.
 PLACES = {
     'root': 'datasets',
@@ -85,7 +88,7 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     what = parser.add_argument_group('what to reproduce')
     what.add_argument('--table', nargs='+', choices=TABLES, default=[],
                       help='tables of the paper, and one beyond it')
-    what.add_argument('--figure', nargs='+', choices=FIGURES, default=[],
+    what.add_argument('--figure', nargs='+', choices=WRITERS, default=[],
                       help='figures of the paper')
     what.add_argument('--cell', nargs='+', type=cell_of, default=[],
                       metavar='CELL', help='single runs, without a report')
@@ -99,7 +102,8 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
         " [the paper's; of laws all]")
     part.add_argument(
         '--models', nargs='+', choices=MODELS, metavar='MODEL',
-        help='models, of ' + ', '.join(MODELS) + ' [all; of figures and laws fnri]')
+        help='models, of ' + ', '.join(MODELS) +
+        ' [all; of figures and laws fnri]')
     part.add_argument('--regimes', nargs='+', choices=REGIMES, metavar='REGIME',
                       help='regimes, of ' + ', '.join(REGIMES) + ' [all]')
     part.add_argument(
@@ -229,20 +233,16 @@ def run_script(name: str, arguments: list[str]) -> None:
 
 def report(runner: Runner, args: argparse.Namespace, results: str) -> list[str]:
     """Writes and prints tables and figures; tells what failed."""
+    part = part_of(args)
     for table in args.table:
         name = 'laws.md' if table == 'laws' else f'table{table}.md'
         publish(make_table(table, runner.scale.name, results),
                 os.path.join(results, name))
     failed = []
     for figure in args.figure:
-        cells = part_of(args).of_figure(figure, runner.scale)
+        cells = part.of_figure(figure, runner.scale)
         try:
-            if figure == 'compression':
-                publish(make_compression(runner.scale, results),
-                        os.path.join(results, 'compression.md'))
-                write_compression(runner, cells, results)
-            else:
-                write_trajectories(runner, cells, results)
+            WRITERS[figure](runner, cells, results)
         except (OSError, ValueError) as error:
             print(error)
             failed.append(f'figure {figure}')
@@ -256,14 +256,6 @@ def make_table(table: str, scale: str, results: str) -> Report:
         return parameter_report(command)
     make = {'1': accuracy_report, '2': error_report, 'laws': law_report}[table]
     return make(load_results(results), scale, command)
-
-
-def make_compression(scale: Scale, results: str) -> Report:
-    """The table of section 3.1."""
-    command = ('python scripts/reproduce.py --figure compression --scale '
-               f'{scale.name}')
-    return compression_report(load_results(results), scale.compression,
-                              scale.name, command)
 
 
 if __name__ == '__main__':

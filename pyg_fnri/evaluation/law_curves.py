@@ -3,6 +3,7 @@ import math
 from typing import NamedTuple, Optional
 
 import torch
+from pandas import DataFrame
 from torch import Tensor
 
 from pyg_fnri.datasets import ParticleSystems
@@ -10,6 +11,7 @@ from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import Relabelling, relative_law_error
 from pyg_fnri.nn import ForceLawDecoder
 from pyg_fnri.opening import Systems
+from pyg_fnri.writing import written_whole
 
 
 class LawCurves(NamedTuple):
@@ -31,12 +33,25 @@ class LawCurves(NamedTuple):
 
     @property
     def error(self) -> Optional[list[float]]:
-        """Relative error of each law, weighted by the distances seen; see
+        """Relative error of each law, weighted by the distances seen; None
+        without true laws. See
         :func:`~pyg_fnri.metrics.relative_law_error`."""
         if self.true is None:
             return None
         return relative_law_error(self.distance, self.learned, self.true,
                                   self.seen).tolist()
+
+    def save(self, path: str) -> None:
+        """Writes a CSV table: a column of distances in metre, of each law
+        and, where they are known, of each true one."""
+        table = {'distance_m': self.distance}
+        if self.true is not None:
+            names = [f'{name}_true' for name in self.names]
+            table.update(zip(names, self.true))
+        table.update(zip(self.names, self.learned))
+        frame = DataFrame({key: law.numpy() for key, law in table.items()})
+        with written_whole(path) as part:
+            frame.to_csv(part, index=False)
 
 
 @torch.no_grad()
@@ -50,27 +65,38 @@ def law_curves(
 
     Args:
         layer: The laws.
-        dataset: Systems whose distances they are looked at.
+        dataset: Systems with :obj:`x` and :obj:`y`, at whose distances they
+            are looked at.
         relabelling: From predicted to true types, where those are known.
-        num_systems: How many of the systems.
+        num_systems: How many of the systems, at the most.
+
+    Raises:
+        ValueError: If no two particles of these systems are apart.
     """
     batch = next(iter(SystemLoader(dataset, num_systems)))
     position = torch.cat([batch.x, batch.y], dim=1)[..., :batch.x.size(-1) // 2]
     sender, receiver = batch.edge_index
     seen = (position[sender] - position[receiver]).norm(dim=-1).flatten()
+    seen = seen[seen > 0]  # In the same place, there is no direction.
+    if not seen.numel():
+        raise ValueError("There are no two particles at a distance from each "
+                         "other in these systems, to look at force laws at.")
     distance = torch.logspace(math.log10(seen.min()), math.log10(seen.max()),
                               200)
-    learned, true = layer.law(distance), None
+    learned = layer.law(distance)
     names = [f'law {channel}' for channel in range(learned.size(0))]
-    channels = None
-    if relabelling is not None and isinstance(dataset, ParticleSystems):
-        channels = relabelling.channels(learned.size(0))
-    if channels is not None:
-        learned, names = learned[channels], list(dataset.names)
-        # Systems that are not made of one force a layer have none to show.
-        if getattr(dataset, 'forces', ()):
-            true = torch.stack([
-                torch.tensor([force.magnitude(r) for r in distance.tolist()])
-                for force in dataset.forces
-            ]).float()
-    return LawCurves(names, distance, learned, true, seen)
+    if relabelling is None or not isinstance(dataset, ParticleSystems):
+        return LawCurves(names, distance, learned, None, seen)
+    channels = relabelling.channels(learned.size(0))
+    if channels is None:  # No law stands for a force alone.
+        return LawCurves(names, distance, learned, None, seen)
+    return LawCurves(list(dataset.names), distance, learned[channels],
+                     _true_laws(dataset, distance), seen)
+
+
+def _true_laws(dataset: ParticleSystems, distance: Tensor) -> Optional[Tensor]:
+    """A row per layer; None where layers do not stand for a force each."""
+    if not dataset.forces:
+        return None
+    return torch.tensor([[force.magnitude(r) for r in distance.tolist()]
+                         for force in dataset.forces], dtype=distance.dtype)

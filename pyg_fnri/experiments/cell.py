@@ -46,8 +46,8 @@ class Cell:
     seed: int
 
     def __post_init__(self) -> None:
-        for field, known in (('dataset', NAMES + MORE_NAMES),
-                             ('model', MODELS), ('regime', REGIMES)):
+        for field, known in (('dataset', NAMES + MORE_NAMES), ('model', MODELS),
+                             ('regime', REGIMES)):
             if getattr(self, field) not in known:
                 raise ValueError(f"The {field} of a cell must be one of "
                                  f"{', '.join(known)}, but is "

@@ -11,7 +11,8 @@ from pyg_fnri.transforms import SplitTrajectory
 from pyg_fnri.writing import written_whole
 
 from .cell import MODELS, Cell
-from .compression import compression_curves
+from .compression import compression_curves, compression_report
+from .publish import publish
 from .results import load_results
 from .runner import Runner
 from .trajectories import draw_continuations
@@ -47,7 +48,8 @@ def write_trajectories(runner: Runner, cells: Sequence[Cell],
 
 def write_compression(runner: Runner, cells: Sequence[Cell],
                       directory: str) -> None:
-    """Writes the picture of section 3.1 and the curves in it.
+    """Writes and tells of the table and the picture of section 3.1, and of
+    the curves in it.
 
     Args:
         runner: Knows the scale.
@@ -57,12 +59,15 @@ def write_compression(runner: Runner, cells: Sequence[Cell],
     Raises:
         ValueError: If none of them has a result.
     """
-    found = load_results(directory)
+    scale, found = runner.scale, load_results(directory)
+    command = ('python scripts/reproduce.py --figure compression --scale '
+               f'{scale.name}')
+    publish(compression_report(found, scale.compression, scale.name, command),
+            os.path.join(directory, 'compression.md'))
     pairs = dict.fromkeys((cell.dataset, cell.model) for cell in cells)
     curves = {}
     for dataset, model in pairs:
-        panels = compression_curves(found, runner.scale.compression, dataset,
-                                    model)
+        panels = compression_curves(found, scale.compression, dataset, model)
         prefix = f'{MODELS[model]}, {dataset}, ' if len(pairs) > 1 else ''
         curves.update({prefix + title: c for title, c in panels.items()})
     if not curves:

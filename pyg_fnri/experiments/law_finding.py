@@ -51,7 +51,7 @@ class FoundLaws(NamedTuple):
         accuracy: Of the training systems' graphs.
         law_error: Relative error of each law; None where no law stands for
             each force.
-        seconds: That it took.
+        seconds: Of the processor that it took.
     """
     model: RelationalAutoEncoder
     noise: Tensor
@@ -136,8 +136,8 @@ class LawFinder:
                                             on_iteration=compare)
         seconds = time.process_time() - start
         result = accuracy.compute()
-        curves = law_curves(model.decoder.layer,
-                            self._open(condition, seed, 'test'),
+        layer: Any = model.decoder.layer
+        curves = law_curves(layer, self._open(condition, seed, 'test'),
                             result.relabelling)
         return FoundLaws(model, noise, discovery, result, curves.error, seconds)
 
@@ -161,15 +161,20 @@ class LawFinder:
 
     def _infer(self, model: RelationalAutoEncoder, test: Data,
                condition: Condition, sampled: bool) -> dict[str, Any]:
-        method, figures = condition.method, {}
-        ways: dict[str, Callable[[], Refined]] = {
-            'refined':
-            lambda: refine(model, test, method.stages(ANNEALING), method.
-                           num_restarts),
-        }
+        method = condition.method
+        figures: dict[str, Any] = {}
+
+        def refined() -> Refined:
+            return refine(model, test, method.stages(ANNEALING),
+                          method.num_restarts)
+
+        def drawn() -> Refined:
+            return sample_posterior(model, test,
+                                    num_restarts=method.num_restarts)
+
+        ways: dict[str, Callable[[], Refined]] = {'refined': refined}
         if sampled:
-            ways['sampled'] = lambda: sample_posterior(
-                model, test, num_restarts=method.num_restarts)
+            ways['sampled'] = drawn
         for name, infer in ways.items():
             start = time.process_time()
             with method.in_place():

@@ -52,7 +52,7 @@ def accuracy_report(results: Mapping[Cell, Result], scale: str,
              lambda figures: _accuracies(figures.get('majority_accuracy'))),
         ])
         tables.append(
-            _table(results, name, 1, ['combined', *LAYERS[name]], ACCURACY,
+            _table(results, name, '1', ['combined', *LAYERS[name]], ACCURACY,
                    floors,
                    lambda figures: _accuracies(figures.get('edge_accuracy')),
                    lambda value: 1))
@@ -78,7 +78,7 @@ def error_report(results: Mapping[Cell, Result], scale: str,
             ('linear', lambda figures: _errors(figures.get('linear_mse'))),
         ])
         tables.append(
-            _table(results, name, 2, ['1 step', '10 steps', '20 steps'],
+            _table(results, name, '2', ['1 step', '10 steps', '20 steps'],
                    ROLLOUT_MSE, floors,
                    lambda figures: _errors(figures.get('rollout_mse')),
                    decimals_of))
@@ -131,7 +131,7 @@ def count_parameters(model: str, num_layers: int) -> tuple[int, int]:
 def _table(
     results: Mapping[Cell, Result],
     name: str,
-    number: int,
+    table: str,
     quantities: Sequence[str],
     paper: dict[str, dict[str, tuple[float, ...]]],
     floors: Sequence[tuple[str, Values]],
@@ -147,7 +147,7 @@ def _table(
         rows.append([
             floor, *_beside(ours or nothing, theirs, decimals), MISSING, MISSING
         ])
-    for regime in TABLES[number]:
+    for regime in TABLES[table]:
         for model, label in MODELS.items():
             kind = regime.replace('_', ' ')
             runs = of_row(results, name, model, regime)

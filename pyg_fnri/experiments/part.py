@@ -6,9 +6,6 @@ from typing import Optional
 from .cell import MODELS, MORE_NAMES, NAMES, TABLES, Cell, grid
 from .scale import Scale
 
-#: The paper's figures that runs are needed for.
-FIGURES = ('trajectories', 'compression')
-
 
 @dataclass(frozen=True)
 class Part:
@@ -44,7 +41,7 @@ class Part:
         others are asked for, of the trajectories a single one.
 
         Args:
-            figure: One of :obj:`FIGURES`.
+            figure: :obj:`'trajectories'` or :obj:`'compression'`.
             scale: Has the seeds, unless there are some here.
         """
         if figure == 'compression':

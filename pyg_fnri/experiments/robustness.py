@@ -175,5 +175,5 @@ STUDIES: dict[str, Study] = {
                       'systems': (4, 6),
                       'particles': (3, 5),
                       'interval': (0.1, 0.2),
-                  }, num_pilot=3, max_starts=1),
+                  }, num_pilot=3, max_starts=2),
 }

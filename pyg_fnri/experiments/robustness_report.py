@@ -126,10 +126,11 @@ def _cells(well: dict[int, dict[str, Any]]) -> list[str]:
     ]
 
 
-def _percent(runs: Iterable[dict[str, Any]], value: Callable[[dict[str, Any]],
-                                                             float]) -> str:
-    """The mean over the runs that have such a figure, with two digits at
-    least."""
+def _percent(
+    runs: Sequence[dict[str, Any]],
+    value: Callable[[dict[str, Any]], float],
+) -> str:
+    """The mean over the runs that have such a figure."""
     values = []
     for run in runs:
         try:
@@ -137,7 +138,7 @@ def _percent(runs: Iterable[dict[str, Any]], value: Callable[[dict[str, Any]],
         except (KeyError, TypeError):  # Not sampled; or no law of its own.
             continue
     text = _text(Summary.of(values), 2)
-    if values and len(values) < len(list(runs)):
+    if values and len(values) < len(runs):
         text += f' (n = {len(values)})'
     return text
 
@@ -159,18 +160,19 @@ def _notes(study: Study, made: Sequence[Record], command: str) -> list[str]:
         f'are inferred from their {frames} observed frames. A curve varies one '
         f'of these.',
         'Combined, spring, charge: edge accuracy of the refined graphs of the '
-        'unseen systems in per cent, strict: one relabelling for all systems. '
-        'Law error: mean absolute error of a law over its mean size, in per '
-        'cent, at the distances seen in unseen systems of 5 particles (1 to '
-        f'99 %); {MISSING} where no law found stands for one force alone. ECE: '
-        'expected calibration error of the combined types, in per cent. '
-        'Sampled: the same, by Gibbs sampling of the posterior. Confirmed: in '
-        'how many of the runs two starts found equally good laws; where they '
-        'did not, and no label is at hand, the laws are not to be trusted. '
-        'Each seed has systems, initial weights and random starts of its own; '
-        '± is the standard error of the mean over seeds. Points of the curve '
-        'of particles share their laws. Frames, at another interval, are as '
-        'many as else: they span another time.',
+        'unseen systems (test split) in per cent, strict: one relabelling for '
+        'all systems. Law error: mean absolute error of a law over its mean '
+        'size, in per cent, at the distances seen in unseen systems of 5 '
+        f'particles (1 to 99 %); {MISSING} where no law found stands for one '
+        'force alone. ECE: expected calibration error of the combined types, '
+        'in per cent. Sampled: the same, by Gibbs sampling of the posterior. '
+        'Confirmed: in how many of the runs two starts found equally good '
+        'laws; where they did not, and no label is at hand, the laws are not '
+        'to be trusted. Each seed has systems, initial weights and random '
+        'starts of its own; ± is the standard error of the mean over seeds. '
+        'Points of the curve of particles share their laws. Frames, at another '
+        'interval, are as many as else: they span another time. CPU s: seconds '
+        'of one core.',
         f'Noise is Gaussian and independent, on positions and velocities of '
         f'all frames of training systems and of unseen ones{_noise(made)}.',
         f'Extent: {study.name}. Made by `{command}`.',

@@ -81,14 +81,21 @@ SCALES: dict[str, Scale] = {
         seeds=(0, 1),
         common=_arguments('--num-systems 64 32 32 --accelerator cpu'),
         regimes={
-            'learned': _arguments(f'--recipe quick {_TINY}'),
-            'supervised': _arguments(f'--recipe quick {_TINY}'),
-            'true_graph': _arguments(f'--recipe quick {_TINY}'),
-            'split': _arguments(f'--recipe paper {_TINY}'),
-            'unsplit': _arguments(f'--recipe paper {_TINY} --unsplit'),
-            'em': _arguments(f'--recipe em {_TINY} --option taught_steps=3'),
-            'nothing': _arguments(f'{_NOTHING} --hidden-channels 8 '
-                                  '--batch-size 16'),
+            'learned':
+            _arguments(f'--recipe quick {_TINY}'),
+            'supervised':
+            _arguments(f'--recipe quick {_TINY}'),
+            'true_graph':
+            _arguments(f'--recipe quick {_TINY}'),
+            'split':
+            _arguments(f'--recipe paper {_TINY}'),
+            'unsplit':
+            _arguments(f'--recipe paper {_TINY} --unsplit'),
+            'em':
+            _arguments(f'--recipe em {_TINY} --option taught_steps=3'),
+            'nothing':
+            _arguments(f'{_NOTHING} --hidden-channels 8 '
+                       '--batch-size 16'),
         },
         refined=('--refine', ),
         law_seeds=(0, 1),

@@ -15,7 +15,8 @@ from .style import INK, LAYER_COLORS, WRONG, add_legend, make_panels
 WIDE = 50
 
 
-def plot_robustness(panels: Mapping[str, pd.DataFrame]) -> Figure:
+def plot_robustness(panels: Mapping[str, pd.DataFrame],
+                    title: str = '') -> Figure:
     """Draw edge accuracies above, relative errors of force laws below, a
     column of panels per quantity; lines through means over runs, and a dot
     for each run.
@@ -26,6 +27,7 @@ def plot_robustness(panels: Mapping[str, pd.DataFrame]) -> Figure:
             together, missing if the run failed; :obj:`accuracy_NAME` and
             :obj:`law_error_NAME` of each layer, as shares. A law error is
             missing where no law stands for a layer's force.
+        title: What systems and metric they are of.
 
     Raises:
         ValueError: If there is nothing to draw.
@@ -72,6 +74,8 @@ def plot_robustness(panels: Mapping[str, pd.DataFrame]) -> Figure:
         handles.append(
             Line2D([], [], color=WRONG, marker='x', ls='', label='failed'))
     add_legend(figure, handles)
+    if title:
+        figure.suptitle(title, fontsize=10, color=INK)
     return figure
 
 
@@ -96,14 +100,16 @@ def _set_axis(ax: Axes, values: np.ndarray) -> None:
     ax.set_xticks(values, [f'{value:g}' for value in values])
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.tick_params(labelsize=8, labelcolor=INK)
+    ax.tick_params(labelsize=8 if len(values) < 7 else 7, labelcolor=INK)
     ax.grid(color='#E6E6E6')
     ax.spines[['top', 'right']].set_visible(False)
 
 
 def _share_limits(axes: list[Axes]) -> None:
-    """The same in all panels, as far as anything is drawn in them."""
-    drawn = [ax.get_ylim() for ax in axes if ax.lines] or [(0.1, 100.)]
+    """The same in all panels."""
+    limits = [ax.get_ylim() for ax in axes]
+    if axes[0].get_yscale() == 'log':  # Where there is nothing, it has 0.
+        limits = [pair for pair in limits if pair[0] > 0] or [(0.1, 100.)]
     for ax in axes:
-        ax.set_ylim(min(low for low, _ in drawn),
-                    max(high for _, high in drawn))
+        ax.set_ylim(min(low for low, _ in limits),
+                    max(high for _, high in limits))

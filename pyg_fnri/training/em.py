@@ -1,10 +1,10 @@
 """Force laws and far better graphs, from a trained encoder."""
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Optional
+from typing import NamedTuple, Optional
 
 import pandas as pd
 import rich
@@ -31,6 +31,15 @@ from pyg_fnri.training.module import RelationalInference
 from pyg_fnri.training.pupil import Pupil
 from pyg_fnri.training.run import fit, make_trainer
 from pyg_fnri.writing import written_whole
+
+#: Validation systems that laws are checked on, at the most.
+NUM_CHECKED = 200
+
+
+class _Report(NamedTuple):
+    """Rows of iterations, and what is to be called after each."""
+    rows: list[dict[str, float]]
+    on_iteration: Callable[[Progress], None]
 
 
 class ExpectationMaximisation:
@@ -126,8 +135,9 @@ class ExpectationMaximisation:
     def check(self, module: RelationalInference,
               guess: RelationalInference) -> None:
         """Says whether the laws' assumptions hold in validation systems, and
-        leaves it in :obj:`check.txt`."""
-        held_out = next(iter(SystemLoader(self.val, 200)))
+        leaves it in :obj:`check.txt`; a single system cannot tell. The guess
+        is what laws were found from."""
+        held_out = next(iter(SystemLoader(self.val, NUM_CHECKED)))
         if held_out.num_graphs < 2:
             return
         verdict = check_laws(module.model, guess.model, held_out,
@@ -138,24 +148,27 @@ class ExpectationMaximisation:
                 file.write(f'{verdict}\n')
 
     def find_laws(self, guess: RelationalInference) -> RelationalInference:
-        """The guess with force laws for a decoder; a line per iteration."""
+        """The guess with force laws for a decoder; a line per start and per
+        iteration, and a warning where a single start found these laws."""
         module = guess.with_laws(**self.motion)
+        interval = self.motion['interval']
+        assert interval is not None  # Or there would be no self.
         systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
-        check_motion(systems.x, module.model.decoder.layer.interval)
+        check_motion(systems.x, interval)
         print(f'Laws and graphs of {systems.num_graphs} training systems, '
               f'after some starts with fewer (accuracies for information '
               f'only):')
         generator = torch.Generator().manual_seed(module.config.seed)
-        with _report(module, systems) as (rows, on_iteration):
+        with _reporting(module, systems) as report:
             found = discover_force_laws(module.model, systems, generator,
                                         on_start=_print_start,
-                                        on_iteration=on_iteration)
+                                        on_iteration=report.on_iteration)
         if not found.confirmed:
             warnings.warn(
                 f"Only one of {len(found.starts)} starts found these laws, so "
                 f"the search may have got stuck: compare with another --seed, "
                 f"and keep what has the lower held-out cost.", stacklevel=2)
-        history = pd.DataFrame(rows)
+        history = pd.DataFrame(report.rows)
         with written_whole(os.path.join(self.out, 'em.csv')) as path:
             history.to_csv(path, index=False)
         with written_whole(os.path.join(self.out, 'em.png')) as path:
@@ -189,8 +202,9 @@ class ExpectationMaximisation:
 
 def _print_start(start: Start) -> None:
     origin = 'random graphs' if start.number else "the encoder's graphs"
-    print(f'start {start.number}   from {origin}   held-out cost '
-          f'{start.cost:.4g}', flush=True)
+    print(
+        f'start {start.number}   from {origin}   held-out cost '
+        f'{start.cost:.4g}', flush=True)
 
 
 def _with_graphs(module: RelationalInference, systems: Systems) -> Systems:
@@ -216,7 +230,7 @@ def _may_be_turned(module: RelationalInference) -> bool:
 
 
 @contextmanager
-def _report(module: RelationalInference, systems: Data) -> Iterator[Any]:
+def _reporting(module: RelationalInference, systems: Data) -> Iterator[_Report]:
     """Rows to be filled, and what fills them, prints them and moves a bar."""
     rows: list[dict[str, float]] = []
     with rich.progress.Progress(transient=True, disable=_no_terminal()) as bars:
@@ -231,4 +245,4 @@ def _report(module: RelationalInference, systems: Data) -> Iterator[Any]:
                   flush=True)
             bars.update(bar, completed=progress.iteration)
 
-        yield rows, on_iteration
+        yield _Report(rows, on_iteration)

@@ -28,7 +28,8 @@ def test_figures(figures):
         'confirmed', 'num_starts', 'law_error', 'noise', 'training_accuracy',
         'discovery_seconds', 'refined', 'sampled'
     }
-    assert figures['num_starts'] == 1 and figures['confirmed'] is False
+    assert 1 <= figures['num_starts'] <= 2
+    assert figures['num_starts'] == 2 or not figures['confirmed']
     assert figures['noise'] == [0] * 4
     for way in ('refined', 'sampled'):
         combined, layers = figures[way]['combined'], figures[way]['layers']

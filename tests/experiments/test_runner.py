@@ -14,6 +14,12 @@ METRICS = {
         'combined': 0.5,
         'layers': [0.6, 0.7]
     },
+    'rollout_mse': {
+        '1': 1e-5
+    },
+    'calibration_error': {
+        'combined': 0.02
+    },
     'checkpoint': 'best.ckpt',
     'config': {
         'data': {
@@ -45,6 +51,9 @@ class FakeScripts:
             return
         stop = self.stops.pop(0) if self.stops else None
         files = ['command.txt', 'last.ckpt', 'best.ckpt']
+        if 'em' in arguments:
+            os.makedirs(os.path.join(out, 'quick'), exist_ok=True)
+            files[1] = 'quick/last.ckpt'
         for file in files[:1] if stop and not self.checkpoints else files:
             open(os.path.join(out, file), 'a').close()
         if stop:
@@ -91,6 +100,54 @@ def test_cell_is_trained_measured_and_kept(make_runner, tmp_path):
     }
     assert 0 <= result['minutes'] < 1
     assert runner.has_current_settings(CELL)
+
+
+def test_em_is_measured_before_and_after(make_runner, tmp_path):
+    scripts = FakeScripts()
+    runner = make_runner(scripts)
+    cell = Cell('nri_springs', 'fnri', 'em', 1)
+    assert runner.run(cell)
+    (train, training), (_, after), (_, before) = scripts.calls
+    assert train == 'train' and 'em' in training
+    run = str(tmp_path / 'runs' / 'smoke' / cell.name)
+    assert after[:2] == ['--checkpoint', f'{run}/best.ckpt']
+    assert before[:2] == ['--checkpoint', f'{run}/quick/best.ckpt']
+    assert after[-1] == f'{run}/test' and before[-1] == f'{run}/quick/test'
+    # Only laws refine graphs; otherwise, they are measured alike.
+    assert '--refine' in after and '--refine' not in before
+    with open(runner.result(cell)) as file:
+        result = json.load(file)
+    assert len(result['commands']) == 3
+    assert result['figures']['before'] == {
+        key: METRICS[key]
+        for key in ('edge_accuracy', 'rollout_mse', 'calibration_error')
+    }
+    assert runner.has_current_settings(cell)
+
+
+def test_laws_from_nothing_have_nothing_before(make_runner):
+    scripts = FakeScripts()
+    runner = make_runner(scripts)
+    cell = Cell('springs_charges', 'fnri', 'nothing', 0)
+    runner.run(cell)
+    assert [name for name, _ in scripts.calls] == ['train', 'evaluate']
+    assert '--refine' in scripts.calls[1][1]
+    with open(runner.result(cell)) as file:
+        assert 'before' not in json.load(file)['figures']
+
+
+def test_other_runs_are_not_refined(make_runner):
+    assert '--refine' not in make_runner(FakeScripts()).evaluation(CELL)
+
+
+def test_stopped_em_goes_on_with_its_first_stage(make_runner):
+    scripts = FakeScripts(stops=[KeyboardInterrupt()])
+    runner = make_runner(scripts)
+    cell = Cell('springs_charges', 'fnri', 'em', 0)
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(cell)
+    assert runner.run(cell)
+    assert scripts.how_started == [[], ['--resume']]
 
 
 def test_cell_with_a_result_is_not_run_again(make_runner):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from pyg_fnri.experiments import MODELS, NAMES, SCALES, Cell, grid
@@ -13,7 +15,9 @@ def value_of(arguments, option):
 def test_every_cell_of_tables_and_figures_has_arguments(name):
     scale = SCALES[name]
     assert scale.name == name
-    regimes = {r for table in TABLES.values() for r in table}
+    # The paper has no force laws.
+    tables = TABLES.keys() - ({'laws'} if name == 'paper' else set())
+    regimes = {r for table in tables for r in TABLES[table]}
     for cell in grid(NAMES, MODELS, regimes | set(scale.compression),
                      scale.seeds):
         arguments = scale.training(cell)
@@ -21,8 +25,10 @@ def test_every_cell_of_tables_and_figures_has_arguments(name):
         assert value_of(arguments, '--model') == cell.model
         assert value_of(arguments, '--seed') == str(cell.seed)
         known = value_of(arguments, '--regime')
-        assert known == cell.regime or known == 'learned' and cell.regime in (
-            'split', 'unsplit')
+        # Laws and section 3.1 are about learning without labels, too.
+        others = ('split', 'unsplit', 'em', 'nothing')
+        assert known == cell.regime or known == 'learned' and (cell.regime
+                                                               in others)
         assert ('--unsplit' in arguments) == (cell.regime == 'unsplit')
 
 
@@ -33,7 +39,6 @@ def test_both_models_of_the_compression_differ_in_the_split_alone(name):
         Cell('springs_charges', 'fnri', regime, 0))
                            for regime in scale.compression)
     assert without == [*with_split, '--unsplit']
-    assert value_of(without, '--recipe') == 'paper'
 
 
 def test_the_paper_has_five_runs_of_its_own_recipe():
@@ -57,6 +62,28 @@ def test_smoke_is_small():
     assert int(value_of(arguments, '--num-systems')) < 100
 
 
+@pytest.mark.parametrize('name', ['smoke', 'laptop'])
+def test_from_nothing_is_the_recipe_em_without_learning(name):
+    scale = SCALES[name]
+    em, nothing = (scale.training(Cell('nri_charged', 'fnri', regime, 0))
+                   for regime in TABLES['laws'])
+    for arguments in (em, nothing):
+        assert value_of(arguments, '--recipe') == 'em'
+        assert value_of(arguments, '--regime') == 'learned'
+    assert value_of(nothing, '--max-steps') == '1'
+    assert 'num_taught=0' in nothing and 'num_taught=0' not in em
+    assert scale.refined[0] == '--refine'
+
+
+def test_laws_have_seeds_of_their_own():
+    scale = replace(SCALES['laptop'], seeds=(0, ), law_seeds=(1, 2))
+    assert scale.seeds_of('laws') == (1, 2)
+    assert scale.seeds_of('1') == scale.seeds_of('2') == (0, )
+    assert len(SCALES['laptop'].seeds_of('laws')) == 5
+
+
 def test_run_that_a_scale_has_not_is_told():
     with pytest.raises(ValueError, match="no runs 'split' at the scale paper"):
         SCALES['paper'].training(Cell('springs_charges', 'fnri', 'split', 0))
+    with pytest.raises(ValueError, match="no runs 'em' .* but only learned, "):
+        SCALES['paper'].training(Cell('springs_charges', 'fnri', 'em', 0))

@@ -19,7 +19,8 @@ def curve(line):
 
 def test_a_line_through_means_and_a_dot_for_each_run(assert_saves,
                                                      legend_texts):
-    figure = plot_robustness({'observed frames': FRAME})
+    figure = plot_robustness({'observed frames': FRAME}, 'some systems')
+    assert figure.get_suptitle() == 'some systems'
     above, below = figure.axes
     assert above.get_ylabel() == 'edge accuracy (%)'
     assert below.get_xlabel() == 'observed frames'

@@ -6,7 +6,6 @@ from short_discovery import shorten
 from pyg_fnri.nn import ForceLawDecoder
 from pyg_fnri.training import build_module, load_checkpoint, save_checkpoint
 
-
 pytestmark = pytest.mark.filterwarnings('ignore:Only one of 2 starts')
 
 
@@ -62,7 +61,9 @@ def test_result_has_its_seed_and_says_what_it_saw(script, short, tiny_run,
         '--taught-steps', '2', '--half-width', '0', '--seed', '5'
     ])
     files = {path.name for path in (tmp_path / 'new').iterdir()}
-    assert files == {'laws.ckpt', 'em.csv', 'em.png', 'taught', 'check.txt', 'best.ckpt'}
+    assert files == {
+        'laws.ckpt', 'em.csv', 'em.png', 'taught', 'check.txt', 'best.ckpt'
+    }
     module = load_checkpoint(str(tmp_path / 'new' / 'best.ckpt'))
     assert module.config.recipe == 'quick' and module.config.seed == 5
     assert module.config.laws == {

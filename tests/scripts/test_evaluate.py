@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import pyg_fnri.evaluation.pictures
 from pyg_fnri.evaluation import evaluate
 from pyg_fnri.plot import plot_reliability
 from pyg_fnri.published import HORIZONS
@@ -200,7 +201,7 @@ def test_sampled_posteriors_are_reported_beside(script, arguments, tmp_path,
                                                 monkeypatch, capsys):
     shown = []
     monkeypatch.setattr(
-        script, 'plot_reliability',
+        pyg_fnri.evaluation.pictures, 'plot_reliability',
         lambda bins, errors: shown.append(errors) or plot_reliability(
             bins, errors))
     script.main([

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from short_discovery import shorten
 
 from pyg_fnri.experiments import Cell, load_results
 
@@ -90,6 +91,78 @@ def test_smoke_shows_what_was_measured(smoke):
     curves = json.loads((results / 'compression.json').read_text())
     assert [title.split(';')[0] for title in curves
             ] == ['trained with the split', 'trained without the split']
+
+
+LAWS = [
+    '--table', 'laws', '--scale', 'smoke', '--seeds', '0', '--names',
+    'springs_charges'
+]
+
+
+@pytest.fixture(scope='module')
+def laws(script, tiny_root, tmp_path_factory):
+    """The table of laws from nothing; once, really run, if not to their
+    end."""
+    folder = tmp_path_factory.mktemp('laws')
+    with pytest.MonkeyPatch.context() as patch:
+        shorten(patch)
+        script.main([
+            *LAWS, '--regimes', 'nothing', '--root', tiny_root, '--runs',
+            str(folder / 'runs'), '--results',
+            str(folder / 'results')
+        ])
+    return folder
+
+
+@pytest.mark.filterwarnings('ignore:Only one of 2 starts')
+def test_laws_from_nothing_have_a_table(laws):
+    results = laws / 'results' / 'smoke'
+    name = 'springs_charges-fnri-nothing-0'
+    assert {path.name
+            for path in results.iterdir()} == {f'{name}.json', 'laws.md'}
+    figures = load_results(str(results))[Cell.from_name(name)]['figures']
+    text = (results / 'laws.md').read_text()
+    combined = figures['refined']['edge_accuracy']['combined']
+    assert f'| laws from nothing, refined | {100 * combined:.1f} |' in text
+    assert 'paper, learned' in text and '| em: ' not in text
+    assert [line for line in text.splitlines()
+            if line.startswith('## ')] == ['## I+C']
+    run = laws / 'runs' / 'smoke' / name
+    assert {'check.txt', 'quick', 'test'} <= {p.name for p in run.iterdir()}
+    assert (run / 'test' / 'laws.png').exists()
+    # A step of training is no training.
+    assert '--max-steps 1' in (run / 'command.txt').read_text()
+
+
+@pytest.mark.slow
+def test_laws_of_both_regimes(script, tiny_root, tmp_path):
+    script.main([
+        *LAWS, '--root', tiny_root, '--runs',
+        str(tmp_path / 'runs'), '--results',
+        str(tmp_path / 'results')
+    ])
+    text = (tmp_path / 'results' / 'smoke' / 'laws.md').read_text()
+    for row in ('laws from nothing, refined', 'em: refined',
+                'em: encoder at the start, one pass',
+                'em: encoder taught, one pass'):
+        assert f'| {row} | ' in text
+    assert '2 runs' in text and '--refine' in text
+
+
+def test_laws_need_five_seeds_of_four_data_sets(script, capsys):
+    lines = listed(script, capsys, '--table', 'laws', '--scale', 'laptop')
+    cells = [Cell.from_name(line.split()[3]) for line in lines]
+    assert len(cells) == len(set(cells)) == 4 * 2 * 5
+    assert {cell.model for cell in cells} == {'fnri'}
+    assert {cell.regime for cell in cells} == {'em', 'nothing'}
+
+
+@pytest.mark.parametrize('how', ['--list', '--report-only'])
+def test_runs_that_the_scale_has_not_are_told_before_the_work(
+        script, places, tmp_path, how):
+    with pytest.raises(SystemExit, match="no runs 'em' at the scale paper"):
+        script.main(['--table', 'laws', '--scale', 'paper', how, *places])
+    assert not (tmp_path / 'results').exists()
 
 
 def test_what_has_run_is_not_run_again(script, smoke, tiny_root, fake_runs,
@@ -255,7 +328,7 @@ def test_results_that_cannot_be_written_are_told_before_the_work(
 
 @pytest.mark.parametrize('arguments, message', [
     ([], 'say what to reproduce'),
-    (['--table', '4'], 'invalid choice: 4'),
+    (['--table', '4'], "invalid choice: '4'"),
     (['--figure', 'laws'], "invalid choice: 'laws'"),
     (['--table', '1', '--scale', 'moon'], "invalid choice: 'moon'"),
     (['--table', '1', '--seeds', '-1'], 'at least 0, not -1'),

@@ -57,7 +57,7 @@ def test_a_point_that_fails_does_not_stop_the_others(script, smoke, monkeypatch,
     out, arguments = smoke
     monkeypatch.setattr(script.LawFinder, 'measure',
                         lambda *args: {'failed': 'there is nothing to find'})
-    script.main(['--curve', 'interval', *arguments])
+    script.main([*arguments, '--curve', 'interval'])
     assert 'interval-0.2-seed0: failed: there is nothing to find' in (
         capsys.readouterr().out)
     assert '| 0.2 | failed: there is nothing to find |' in (

@@ -1,4 +1,5 @@
 import copy
+import warnings
 from shutil import copytree, rmtree
 
 import pandas as pd
@@ -8,7 +9,7 @@ from short_discovery import shorten
 from small_training import assert_same_state, build, is_same_state
 
 import pyg_fnri.training.em
-from pyg_fnri.inference import Discovery, Stage, Start
+from pyg_fnri.inference import Discovery, Progress, Stage, Start
 from pyg_fnri.training import (
     EMSettings,
     ExpectationMaximisation,
@@ -76,8 +77,10 @@ def part(path, name):
 
 def test_each_stage_leaves_its_files(run):
     assert {path.name
-            for path in run.iterdir()
-            } == {'laws.ckpt', 'em.csv', 'em.png', 'taught', 'check.txt', 'best.ckpt'}
+            for path in run.iterdir()} == {
+                'laws.ckpt', 'em.csv', 'em.png', 'taught', 'check.txt',
+                'best.ckpt'
+            }
     assert {path.name
             for path in (run / 'taught').iterdir()
             } == {'best.ckpt', 'last.ckpt', 'metrics.csv', 'curves.png'}
@@ -88,6 +91,45 @@ def test_each_stage_leaves_its_files(run):
         'changed', 'cost', 'accuracy', 'accuracy_spring', 'accuracy_charge'
     }
     assert names <= set(rows) and rows[list(names)].notna().all(axis=None)
+
+
+def test_a_check_says_whether_laws_hold(run):
+    text = (run / 'check.txt').read_text()
+    assert text.startswith(('The force laws hold', 'The force laws do NOT'))
+    assert 'held-out single steps of 32 systems' in text
+
+
+def test_a_single_system_checks_nothing(make, guess, run, val, tmp_path):
+    em, _ = make(tmp_path, val=val[:1])
+    laws = load_checkpoint(str(run / 'laws.ckpt'))
+    em.check(laws, load_checkpoint(guess))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('confirmed', [True, False])
+def test_laws_of_a_single_start_are_doubted(make, tmp_path, monkeypatch, capsys,
+                                            confirmed):
+    starts = [Start(0, 0.5), Start(1, 0.25 if confirmed else 2.)]
+
+    def discover(model, data, generator, on_start, on_iteration):
+        for start in starts:
+            on_start(start)
+        types = torch.zeros_like(data.edge_label)
+        on_iteration(Progress(1, 0.5, 0.25, types))
+        return Discovery(starts, starts[0], confirmed)
+
+    monkeypatch.setattr(pyg_fnri.training.em, 'discover_force_laws', discover)
+    em, module = make(tmp_path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        em.find_laws(module)
+    told = [str(w.message) for w in caught if 'of 2 starts' in str(w.message)]
+    assert len(told) == (not confirmed)
+    lines = capsys.readouterr().out.splitlines()
+    assert "start 0   from the encoder's graphs   held-out cost 0.5" in lines
+    assert (f'start 1   from random graphs   held-out cost '
+            f'{starts[1].cost:.4g}') in lines
+    assert lines[-1].startswith('iteration 1   changed 0.5   cost 0.25')
 
 
 def test_laws_come_first_and_stay_while_the_encoder_learns(run, guess):

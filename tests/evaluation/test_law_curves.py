@@ -1,0 +1,116 @@
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.evaluation import law_curves
+from pyg_fnri.metrics import Relabelling
+from pyg_fnri.nn import ForceLaw, ForceLawDecoder, StandardScaling
+from pyg_fnri.simulation import Charge, Spring
+from pyg_fnri.transforms import SplitTrajectory
+
+SAME = Relabelling((2, 2), ((0, 0), (0, 1), (1, 0), (1, 1)))
+#: Predicted layer 0 is the true layer 1.
+SWAPPED = Relabelling((2, 2), ((0, 0), (1, 0), (0, 1), (1, 1)))
+#: Predicted layer 0 tells springs and charges from both or none.
+MIXED = Relabelling((2, 2), ((0, 0), (1, 1), (0, 1), (1, 0)))
+
+
+def make_layer(*laws):
+    """A decoder with these functions of distance for laws."""
+    law = ForceLaw(len(laws), num_knots=200)
+    knots = law.knots.double().numpy()
+    for value, function in zip(law.value.data, laws):
+        value.copy_(torch.from_numpy(np.array(function(knots))))
+    return ForceLawDecoder(law, StandardScaling(4))
+
+
+@pytest.fixture
+def systems(tiny_systems):
+    return tiny_systems('test')
+
+
+@pytest.mark.parametrize('laws, relabelling', [
+    ((Spring().magnitude, Charge().magnitude), SAME),
+    ((Charge().magnitude, Spring().magnitude), SWAPPED),
+])
+def test_right_laws_are_in_the_order_of_the_forces(systems, laws, relabelling):
+    curves = law_curves(make_layer(*laws), systems, relabelling)
+    assert curves.names == ['spring', 'charge']
+    known = curves.distance > 0.05  # Below its table, a law is constant.
+    torch.testing.assert_close(curves.learned[:, known], curves.true[:, known],
+                               rtol=1e-2, atol=1e-4)
+    torch.testing.assert_close(curves.true[0], -0.1 * curves.distance)
+    assert len(curves.error) == 2 and max(curves.error) < 2e-3
+
+
+def test_errors_are_of_the_force_that_a_law_stands_for(systems):
+    layer = make_layer(lambda r: 0.9 * Charge().magnitude(r),
+                       Spring().magnitude)
+    spring, charge = law_curves(layer, systems, SWAPPED).error
+    assert spring < 2e-3 and charge == pytest.approx(0.1, rel=0.02)
+    # In the wrong order, both are far off.
+    assert min(law_curves(layer, systems, SAME).error) > 0.5
+
+
+def test_distances_are_those_of_all_frames(systems):
+    layer = make_layer(Spring().magnitude, Charge().magnitude)
+    curves = law_curves(layer, systems)
+    data = systems[0]
+    first = (data.x[0, 0, :2] - data.x[1, 0, :2]).norm()
+    last = (data.y[3, -1, :2] - data.y[2, -1, :2]).norm()
+    for distance in (first, last):
+        assert (curves.seen - distance).abs().min() < 1e-6
+    num_pairs, num_steps = systems[0].num_edges, 98
+    assert len(curves.seen) == len(systems) * num_pairs * num_steps
+    assert curves.distance[0].item() == pytest.approx(curves.seen.min().item())
+    assert curves.distance[-1].item() == pytest.approx(curves.seen.max().item())
+    assert (curves.distance.diff() > 0).all()
+    few = law_curves(layer, systems, num_systems=2)
+    assert len(few.seen) == 2 * num_pairs * num_steps
+
+
+@pytest.mark.parametrize('relabelling', [None, MIXED])
+def test_laws_that_stand_for_no_force_have_numbers(systems, relabelling):
+    layer = make_layer(Spring().magnitude, Charge().magnitude)
+    curves = law_curves(layer, systems, relabelling)
+    assert curves.names == ['law 0', 'law 1']
+    assert curves.true is None and curves.error is None
+    torch.testing.assert_close(curves.learned, layer.law(curves.distance))
+
+
+def test_types_of_a_layer_are_no_forces_of_their_own(tmp_path):
+    systems = ParticleSystems(str(tmp_path), 'nri_charged', 'test',
+                              num_systems=(1, 1, 2),
+                              transform=SplitTrajectory(49))
+    layer = make_layer(Charge().magnitude, Spring().magnitude)
+    curves = law_curves(layer, systems, Relabelling((3, ),
+                                                    ((0, ), (1, ), (2, ))))
+    assert curves.names == ['law 0', 'law 1'] and curves.error is None
+
+
+def test_particles_in_one_place_have_no_distance(systems):
+    layer = make_layer(Spring().magnitude, Charge().magnitude)
+    data = systems[0]
+    data.x[1, 0] = data.x[0, 0]
+    curves = law_curves(layer, [data])
+    assert curves.seen.min() > 0 and curves.distance.isfinite().all()
+    data.x[:] = data.y[:] = 1.
+    with pytest.raises(ValueError, match='no two particles at a distance'):
+        law_curves(layer, [data])
+
+
+@pytest.mark.parametrize('relabelling, columns', [
+    (None, ['law 0', 'law 1']),
+    (SWAPPED, ['spring_true', 'charge_true', 'spring', 'charge']),
+])
+def test_table_has_a_column_per_law(systems, tmp_path, relabelling, columns):
+    layer = make_layer(Charge().magnitude, Spring().magnitude)
+    curves = law_curves(layer, systems, relabelling)
+    curves.save(str(tmp_path / 'laws.csv'))
+    table = pd.read_csv(tmp_path / 'laws.csv')
+    assert list(table) == ['distance_m', *columns]
+    np.testing.assert_allclose(table['distance_m'], curves.distance)
+    np.testing.assert_allclose(table[columns[-2:]].T, curves.learned, rtol=1e-5)
+    assert [path.name for path in tmp_path.iterdir()] == ['laws.csv']
