@@ -67,7 +67,7 @@ def _arguments(text: str) -> tuple[str, ...]:
 # whose channels are all there for something else to be kept in. Single steps
 # have nothing to compress, so they run from the first frame to the last.
 _LONG = ('--recipe quick --option pred_steps=48 --directed --drop-null no '
-         '--batch-size 32 --max-steps 3000')
+         '--batch-size 32 --max-steps 3000 --num-val 200 --val-every 500')
 #: A step of training, in which nothing is learned, then laws.
 _NOTHING = '--recipe em --max-steps 1 --option num_taught=0'
 _TINY = '--hidden-channels 8 --batch-size 16 --max-steps 3 --val-every 1'

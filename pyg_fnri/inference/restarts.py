@@ -10,7 +10,7 @@ from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.inference.sweep import Objective
 
 #: Times the median cost of a batch from which on a system's graph is doubted.
-OUTLYING = 30.0
+OUTLYING = 3.0
 
 
 def settle(
@@ -27,8 +27,8 @@ def settle(
     A system is settled, and left alone from then on, once its best graph has
     been found from two independent starts and does not stand out among the
     batch by its cost. Changing one pair at a time gets stuck where several
-    pairs are wrong together (all those of a particle whose charge is, say),
-    but seldom at the same place twice.
+    pairs are wrong together (all those of a particle whose charge is, say, or
+    of two that orbit each other), but seldom at the same place twice.
 
     Args:
         search: Has been annealed; holds the best graphs in the end.
@@ -50,7 +50,7 @@ def settle(
     owner = system[everything.receiver]  # System of each choice.
     num_systems = int(system.max()) + 1
     best = search.choice
-    best_cost = _cost(search, evidence, last, system, owner, num_systems)
+    best_cost = search.cost(evidence, last, system)
     settled = torch.zeros(num_systems, dtype=torch.bool, device=best.device)
     for _ in range(num_restarts):
         if bool(settled.all()):
@@ -64,7 +64,7 @@ def settle(
         # Twice at the end: from afar, one sweep is not always enough.
         for stage in (*blind, last, last):
             search.sweep(evidence, stage)
-        cost = _cost(search, evidence, last, system, owner, num_systems)
+        cost = search.cost(evidence, last, system)
         other = settled.new_zeros(num_systems)
         other[owner[search.choice != best]] = True
         better = other & (cost < best_cost)
@@ -74,13 +74,3 @@ def settle(
     search.choices, search.choice = everything, best
     search.sweep(evidence, last)  # For the conditional posterior of all.
     return int((~settled).sum())
-
-
-def _cost(search: GraphSearch, evidence: Evidence, stage: Objective,
-          system: Tensor, owner: Tensor, num_systems: int) -> Tensor:
-    """What a stage minimises, summed by system."""
-    explained = stage.cost(evidence.errors(search.channels))
-    log_q = search.log_prior.gather(1, search.choice.unsqueeze(1)).squeeze(1)
-    out = explained.new_zeros(num_systems)
-    out.index_add_(0, system, explained)
-    return out.index_add_(0, owner, -stage.prior_weight * log_q)

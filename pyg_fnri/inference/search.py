@@ -78,6 +78,22 @@ class GraphSearch:
         self.choice, self.conditional = choice, conditional
         return int((choice != before).sum())
 
+    def cost(self, evidence: Evidence, stage: Objective,
+             system: Tensor) -> Tensor:
+        """What a stage minimises, summed by system, :obj:`[num_systems]`.
+
+        Args:
+            evidence: The decoder's errors.
+            stage: What to minimise.
+            system: Which system each particle belongs to, :obj:`[num_nodes]`.
+        """
+        explained = stage.cost(evidence.errors(self.channels))
+        log_q = self.log_prior.gather(1, self.choice.unsqueeze(1)).squeeze(1)
+        out = explained.new_zeros(int(system.max()) + 1)
+        out.index_add_(0, system, explained)
+        return out.index_add_(0, system[self.choices.receiver],
+                              -stage.prior_weight * log_q)
+
     def result(self) -> Refined:
         """The present graph, and the conditional posterior around it."""
         edge_type = self._on_edges(self.types[self.choice])
