@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from pyg_fnri.baselines import linear_rollout, static_rollout
 from pyg_fnri.metrics import GraphReport, RolloutMSE
-from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling
+from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
 
 #: Types :obj:`[num_edges, num_layers]` of a batch, and their probabilities
 #: :obj:`[num_edges, K_a]` for each layer; None where the types are given.
@@ -129,7 +129,7 @@ def _predictors(
     linear_step: Optional[LinearStep],
 ) -> dict[str, Callable[[int], Tensor]]:
     """What predicts a batch's continuation, given the horizon."""
-    edge_attr = model.latent.encode_types(edge_type)
+    edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
     first = model.decoder.burn_in - 1
     y = units(batch.y)[:, first:]
     out: dict[str, Callable[[int], Tensor]] = {

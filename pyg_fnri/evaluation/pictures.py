@@ -10,6 +10,7 @@ from torch import Tensor
 from pyg_fnri.evaluation.law_curves import LawCurves
 from pyg_fnri.evaluation.printing import layer_names
 from pyg_fnri.metrics import Relabelling
+from pyg_fnri.nn import per_mass
 from pyg_fnri.opening import Systems
 from pyg_fnri.plot import (
     plot_laws,
@@ -79,7 +80,7 @@ def draw_rollouts(
     model = module.model
     predicted, true, titles = [], [], []
     for i, (data, edge_type) in enumerate(zip(dataset, graphs)):
-        edge_attr = model.latent.encode_types(edge_type)
+        edge_attr = per_mass(model.latent.encode_types(edge_type), data)
         path = model.decode(data.y, data.edge_index, edge_attr, data.y.size(1))
         predicted.append(torch.cat([data.y[:, :1], path], dim=1))
         true.append(data.y)

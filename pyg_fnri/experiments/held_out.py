@@ -15,6 +15,7 @@ from pyg_fnri.baselines import linear_rollout, static_rollout
 from pyg_fnri.evaluation import encoder_graph
 from pyg_fnri.evaluation.evaluate import fitting_horizons
 from pyg_fnri.metrics import EdgeAccuracy, posterior_entropy
+from pyg_fnri.nn import per_mass
 from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.training import RelationalInference
 
@@ -149,11 +150,11 @@ def _predictions(module: RelationalInference, batch: Data, edge_type: Tensor,
         return mean.nan_to_num(math.inf, math.inf).clamp(min=TINY).numpy()
 
     def rollout(types: Tensor, horizon: int) -> np.ndarray:
-        edge_attr = model.latent.encode_types(types)
+        edge_attr = per_mass(model.latent.encode_types(types), batch)
         out = model.decode(batch.y, batch.edge_index, edge_attr, horizon)
         return error(units(out)[:, first:])
 
-    edge_attr = model.latent.encode_types(edge_type)
+    edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
     return {
         'num_nodes': batch.num_nodes,
         'errors': {

@@ -155,8 +155,9 @@ class LawFinder:
                                      method.undirected}, seed=seed)
             module = build_module(config)
             module.fit_units(x)
-        laws = module.with_laws(interval=condition.interval,
-                                half_width=SYSTEMS[NAME].box_half_width)
+        laws = module.with_laws(
+            interval=condition.interval,
+            half_width=getattr(SYSTEMS[NAME], 'box_half_width'))
         return laws.model.eval()
 
     def _infer(self, model: RelationalAutoEncoder, test: Data,

@@ -133,8 +133,8 @@ class Study:
                seeds: Iterable[int]) -> list[Point]:
         """All that has to be measured, each once; those that share their laws
         follow each other."""
-        asked = [(curve, value) for curve in curves
-                 for value in self.values[curve]]
+        asked: list[tuple[str, Any]] = [(curve, value) for curve in curves
+                                        for value in self.values[curve]]
         asked += [('ablation', name) for name in ablations]
         points = [
             self.point(curve, value, seed) for seed in seeds

@@ -1,6 +1,7 @@
 """Tables and curves of how robust laws and graphs are."""
 import math
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any, Optional, Union
 
 import pandas as pd
@@ -112,9 +113,9 @@ def _cells(well: dict[int, dict[str, Any]]) -> list[str]:
     confirmed = sum(run['confirmed'] for run in runs)
     return [
         _percent(runs, lambda run: run['refined']['combined']),
-        *(_percent(runs, lambda run, i=i: run['refined']['layers'][i])
+        *(_percent([run['refined']['layers'] for run in runs], itemgetter(i))
           for i in range(len(LAYERS))),
-        *(_percent(runs, lambda run, i=i: run['law_error'][i])
+        *(_percent([run.get('law_error') for run in runs], itemgetter(i))
           for i in range(len(LAYERS))),
         _percent(runs, lambda run: run['refined']['calibration_error']),
         _percent(runs, lambda run: run['sampled']['combined']),
@@ -127,8 +128,8 @@ def _cells(well: dict[int, dict[str, Any]]) -> list[str]:
 
 
 def _percent(
-    runs: Sequence[dict[str, Any]],
-    value: Callable[[dict[str, Any]], float],
+    runs: Sequence[Any],
+    value: Callable[[Any], float],
 ) -> str:
     """The mean over the runs that have such a figure."""
     values = []

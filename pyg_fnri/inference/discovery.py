@@ -72,7 +72,8 @@ def discover_force_laws(
         model: A model whose decoder's layer is a
             :class:`~pyg_fnri.nn.ForceLawDecoder`; its laws are fitted in
             place.
-        data: Systems with :obj:`x` and, where known, :obj:`y`.
+        data: Systems with :obj:`x` and, where known, :obj:`y` and
+            :obj:`mass`.
         generator: Source of randomness.
         annealing: One iteration each.
         num_pilot: How many systems starts are tried on, and held out, at the
@@ -192,6 +193,7 @@ def _part(data: Data, start: int, stop: int) -> Data:
                              num_nodes=kept.numel())
     out = Data(x=data.x[kept], edge_index=edge_index,
                batch=data.batch[kept] - start)
-    if data.get('y') is not None:
-        out.y = data.y[kept]
+    for key in ('y', 'mass'):
+        if data.get(key) is not None:
+            out[key] = data[key][kept]
     return out

@@ -1,6 +1,7 @@
 """How well graphs explain observed frames, one step at a time."""
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Optional
 
 import torch
 from torch import Tensor
@@ -59,6 +60,7 @@ class DecoderEvidence(Evidence):
             :obj:`[num_nodes, T, F]`; two where a gap lies between them.
         edge_index: Candidate edges, :obj:`[2, num_edges]`.
         choices: The choices over these.
+        mass: Masses of the particles, :obj:`[num_nodes]`, where known.
 
     Raises:
         ValueError: If the trajectories are too short or not finite, or leave
@@ -70,7 +72,9 @@ class DecoderEvidence(Evidence):
         trajectories: Sequence[Tensor],
         edge_index: Tensor,
         choices: Choices,
+        mass: Optional[Tensor] = None,
     ) -> None:
+        self.mass = mass
         self.decoder = model.decoder
         self.edge_index = edge_index
         self.choices = choices
@@ -91,6 +95,8 @@ class DecoderEvidence(Evidence):
                                        channels.size(1))
         edge_attr[self.choices.edge] = channels
         edge_attr[self.choices.reverse] = channels
+        if self.mass is not None:
+            edge_attr = edge_attr / self.mass[self.edge_index[1], None]
         # Whatever memory a decoder has starts anew after a gap.
         out = torch.cat([
             self.decoder.one_step(x, self.edge_index, edge_attr)

@@ -33,6 +33,8 @@ class Flights:
         interval: Time between two frames, in second.
         half_width: Where walls reflect, if known. Transitions in which a
             particle may have met one say nothing about forces on it.
+        mass: Masses of the particles, :obj:`[num_nodes]`, if they differ: see
+            :func:`~pyg_fnri.nn.known_masses`.
         num_points: Points of the quadrature.
 
     Raises:
@@ -45,10 +47,12 @@ class Flights:
         choices: Choices,
         interval: float,
         half_width: float | None = None,
+        mass: Tensor | None = None,
         num_points: int = 3,
     ) -> None:
         _check(trajectories)
         self.choices = choices
+        self.mass = mass
         start = torch.cat([x[:, :-1] for x in trajectories], dim=1)
         stop = torch.cat([x[:, 1:] for x in trajectories], dim=1)
         (x0, v0), (x1, v1) = start.chunk(2, -1), stop.chunk(2, -1)
@@ -77,9 +81,9 @@ class Flights:
         self.direction = offset / self.distance.unsqueeze(-1)
         #: What a unit of force at a point adds to shift and impulse of the
         #: receiver, [V, num_transitions, points, 2D].
-        self.unit_effect = torch.cat([
-            self.direction * weight.unsqueeze(-1) for weight in self.weight
-        ], dim=-1)
+        self.unit_effect = torch.cat(
+            [self.direction * weight.unsqueeze(-1) for weight in self.weight],
+            dim=-1)
 
     def integrate(self, force: Tensor) -> Tensor:
         """Shift and impulse :obj:`[*, V, num_transitions, 2D]` of receivers
@@ -100,12 +104,19 @@ class Flights:
 
     def sum_at_particles(self, effect: Tensor) -> Tensor:
         """Sums effects :obj:`[V, ...]` on receivers, and their opposites on
-        senders, by particle."""
+        senders, by particle, and divides them by its mass."""
         choices = self.choices
         out = effect.new_zeros((self.change.size(0), ) + effect.size()[1:])
         out.index_add_(0, choices.receiver, effect)
         both = choices.mutual
-        return out.index_add_(0, choices.sender[both], -effect[both])
+        out.index_add_(0, choices.sender[both], -effect[both])
+        return self.over_mass(out, slice(None))
+
+    def over_mass(self, effect: Tensor, particle: Tensor | slice) -> Tensor:
+        """Effects on some particles, :obj:`[n, ...]`, over their masses."""
+        if self.mass is None:
+            return effect
+        return effect / self.mass[particle].view(-1, *[1] * (effect.dim() - 1))
 
 
 class ImpulseEvidence(Evidence):
@@ -147,13 +158,16 @@ class ImpulseEvidence(Evidence):
         members: Tensor,
         options: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        choices, valid = self.flights.choices, self.flights.valid
+        flights = self.flights
+        choices, valid = flights.choices, flights.valid
         change = options - channels[members].unsqueeze(1)  # [v, M, C]
         effect = torch.einsum('vmc,vctf->vmtf', change, self.effect[members])
         receiver, sender = choices.receiver[members], choices.sender[members]
         mutual = choices.mutual[members].view(-1, 1, 1, 1)
-        at_receiver = errors[receiver].unsqueeze(1) - effect
-        at_sender = errors[sender].unsqueeze(1) + effect * mutual
+        on_receiver = flights.over_mass(effect, receiver)
+        on_sender = flights.over_mass(effect * mutual, sender)
+        at_receiver = errors[receiver].unsqueeze(1) - on_receiver
+        at_sender = errors[sender].unsqueeze(1) + on_sender
         return (at_receiver * valid[receiver, None, :, None],
                 at_sender * valid[sender, None, :, None])
 

@@ -20,7 +20,7 @@ from pyg_fnri.inference.single_steps import (
     mean_of_systems,
 )
 from pyg_fnri.inference.sweep import Stage
-from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling
+from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 from pyg_fnri.nn.scaling import split_quantities
 
@@ -229,7 +229,7 @@ def _misses(model: RelationalAutoEncoder, data: Batch, edge_type: Tensor,
             first: int) -> tuple[Tensor, Tensor]:
     """Errors of single steps along both halves, in units of the linear
     step's residual, [num_nodes, num_transitions, F] each."""
-    edge_attr = model.latent.encode_types(edge_type)
+    edge_attr = per_mass(model.latent.encode_types(edge_type), data)
     out = []
     for x in (data.x, data.y):
         predicted = model.scaling.inverse(

@@ -11,7 +11,7 @@ from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.inference.sweep import Stage
-from pyg_fnri.nn import RelationalAutoEncoder
+from pyg_fnri.nn import RelationalAutoEncoder, known_masses
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
 
@@ -28,11 +28,13 @@ class LawFit:
         model: A model whose decoder's layer is a
             :class:`~pyg_fnri.nn.ForceLawDecoder`; the graphs start as its
             encoder guesses them.
-        data: Systems with :obj:`x` and, where known, :obj:`y`.
+        data: Systems with :obj:`x` and, where known, :obj:`y` and
+            :obj:`mass`.
 
     Raises:
         TypeError: If the decoder is of another kind.
-        ValueError: As :class:`GraphSearch` and :class:`Flights`.
+        ValueError: As :class:`GraphSearch`, :class:`Flights` and
+            :func:`~pyg_fnri.nn.known_masses`.
     """
     def __init__(self, model: RelationalAutoEncoder, data: Data) -> None:
         layer = model.decoder.layer
@@ -47,7 +49,7 @@ class LawFit:
         #: How many transitions there are before the gap.
         self.num_observed = max(0, data.x.size(1) - 1)
         self.flights = Flights(frames, self.search.choices, layer.interval,
-                               layer.half_width)
+                               layer.half_width, known_masses(data))
         batch = data.get('batch')
         #: System of each particle, :obj:`[num_nodes]`.
         self.system = (torch.zeros_like(data.x[:, 0, 0], dtype=torch.long)

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from pyg_fnri.inference.choices import find_choices
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
-from pyg_fnri.nn import RelationalAutoEncoder
+from pyg_fnri.nn import RelationalAutoEncoder, known_masses
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
 
@@ -47,7 +47,8 @@ def seen_from_laws(model: RelationalAutoEncoder, layer: ForceLawDecoder,
         edge_type: The graph, :obj:`[num_edges, num_layers]`.
     """
     choices = find_choices(data.edge_index, model.latent.undirected)
-    flights = Flights([x], choices, layer.interval, layer.half_width)
+    flights = Flights([x], choices, layer.interval, layer.half_width,
+                      known_masses(data))
     channels = model.latent.encode_types(edge_type)[choices.edge]
     evidence = ImpulseEvidence(flights, layer)
     missed = evidence.errors(channels) * layer.scale

@@ -10,7 +10,7 @@ from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
 from pyg_fnri.inference.restarts import settle
 from pyg_fnri.inference.search import GraphSearch, Refined
 from pyg_fnri.inference.sweep import Objective, Stage
-from pyg_fnri.nn import RelationalAutoEncoder
+from pyg_fnri.nn import RelationalAutoEncoder, known_masses
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
 #: Tolerance annealed, so that a wrong graph can still be told from a worse
@@ -38,7 +38,8 @@ def refine(
 
     Args:
         model: A trained model with any decoder; force laws are far faster.
-        data: Observed trajectories, a :obj:`Data` or :obj:`Batch`.
+        data: Observed trajectories, a :obj:`Data` or :obj:`Batch`; with
+            masses :obj:`mass` where they are known.
         annealing: One sweep each.
         num_restarts: How often at the most a system is searched anew from
             random graphs, see :func:`~pyg_fnri.inference.restarts.settle`.
@@ -72,11 +73,11 @@ def refined_search(
     evidence: Evidence
     if isinstance(layer, ForceLawDecoder):
         flights = Flights([data.x], search.choices, layer.interval,
-                          layer.half_width)
+                          layer.half_width, known_masses(data))
         evidence = ImpulseEvidence(flights, layer)
     else:
         evidence = DecoderEvidence(model, [data.x], data.edge_index,
-                                   search.choices)
+                                   search.choices, known_masses(data))
     for stage in annealing:
         search.sweep(evidence, stage)
     search_anew(search, evidence, data, annealing, num_restarts, generator)

@@ -13,11 +13,13 @@ from pyg_fnri.nn.latent import (
     SigmoidLatent,
 )
 from pyg_fnri.nn.linear_step import LinearStep, OverLinearStep, ResidualEncoder
+from pyg_fnri.nn.masses import known_masses, per_mass
 from pyg_fnri.nn.mlp import MLP
 from pyg_fnri.nn.models import FNRI, NRI, SFNRI, RelationalAutoEncoder
 from pyg_fnri.nn.multiplex_conv import MultiplexConv
 from pyg_fnri.nn.recurrent_conv import RecurrentConv
 from pyg_fnri.nn.recurrent_decoder import RecurrentDecoder
+from pyg_fnri.nn.residual_force_laws import ResidualForceLaws
 from pyg_fnri.nn.scaling import MinMaxScaling, Scaling, StandardScaling
 from pyg_fnri.nn.walls import Walls
 
@@ -42,6 +44,7 @@ __all__ = [
     'RecurrentDecoder',
     'RelationalAutoEncoder',
     'ResidualEncoder',
+    'ResidualForceLaws',
     'RolloutDecoder',
     'SFNRI',
     'ScatterSum',
@@ -49,4 +52,6 @@ __all__ = [
     'SigmoidLatent',
     'StandardScaling',
     'Walls',
+    'known_masses',
+    'per_mass',
 ]

@@ -15,14 +15,19 @@ class ForceLawDecoder(MessagePassing):
     r"""Newton's equations with one central pairwise law per channel,
 
     .. math::
-        \ddot{\mathbf{r}}_i = \sum_{j \neq i} \sum_k z_{ij,k} f_k(r_{ij})
-        \frac{\mathbf{r}_i - \mathbf{r}_j}{r_{ij}},
+        m_i \ddot{\mathbf{r}}_i = \sum_{j \neq i} \sum_k z_{ij,k}
+        f_k(r_{ij}) \frac{\mathbf{r}_i - \mathbf{r}_j}{r_{ij}},
 
     integrated over the interval between two frames by velocity Verlet. Takes
     the place of :class:`MultiplexConv` inside a :class:`RolloutDecoder`. Not
-    in the paper: it knows that positions are followed by velocities, that all
-    particles have the same mass, and that forces are central and depend on
-    distance alone; the paper's decoder has to learn all of that.
+    in the paper: it knows that positions are followed by velocities, and that
+    forces are central and depend on distance alone; the paper's decoder has
+    to learn all of that.
+
+    Masses :math:`m_i`, where they are known, come with the graph: edge
+    attributes are then :math:`z_{ij,k} / m_i`, see
+    :func:`~pyg_fnri.nn.per_mass`. Otherwise all are alike, and laws are
+    accelerations.
 
     Args:
         law (ForceLaw): The laws, one per channel of the latent graph.

@@ -18,6 +18,7 @@ from pyg_fnri.nn.latent import (
     SigmoidLatent,
     check_edge_types,
 )
+from pyg_fnri.nn.masses import per_mass
 from pyg_fnri.nn.multiplex_conv import MultiplexConv
 from pyg_fnri.nn.scaling import MinMaxScaling, Scaling
 
@@ -150,7 +151,8 @@ class RelationalAutoEncoder(torch.nn.Module):
         """Predicts how a system goes on after its last observed frame.
 
         Args:
-            data: Observed trajectories, a :obj:`Data` or :obj:`Batch`.
+            data: Observed trajectories, a :obj:`Data` or :obj:`Batch`; with
+                masses :obj:`mass` where they are known.
             num_steps: Number of frames to predict.
             edge_type: The graph, :obj:`[num_edges, num_layers]`; the most
                 probable one by default.
@@ -159,13 +161,14 @@ class RelationalAutoEncoder(torch.nn.Module):
             Predictions in physical units, :obj:`[num_nodes, num_steps, F]`.
 
         Raises:
-            As :meth:`posterior`.
+            As :meth:`posterior`, and as :func:`~pyg_fnri.nn.known_masses`.
         """
         x = self._observed(data)
         if edge_type is None:
             edge_type = self.predict(data)
         with _inference(self):
             edge_attr = self.latent.encode_types(edge_type)
+            edge_attr = per_mass(edge_attr, data)
             out = self.decoder.predict(self.scaling(x), data.edge_index,
                                        edge_attr, num_steps)
             return self.scaling.inverse(out)

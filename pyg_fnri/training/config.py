@@ -12,6 +12,7 @@ from pyg_fnri.nn import (
     ForceLaw,
     ForceLawDecoder,
     RelationalAutoEncoder,
+    ResidualForceLaws,
     RolloutDecoder,
 )
 from pyg_fnri.recipes import PaperRecipe, QuickRecipe, Recipe
@@ -48,9 +49,12 @@ class Config:
             :func:`~pyg_fnri.opening.open_dataset` can open them again.
         laws: Arguments of :class:`~pyg_fnri.nn.ForceLawDecoder` where force
             laws have taken the place of the recipe's decoder, None where not.
+        residual: Size of the hidden layers of the network that corrects these
+            laws, None where there is none.
 
     Raises:
-        ValueError: On an unknown model, regime, recipe or option.
+        ValueError: On an unknown model, regime, recipe or option, or a
+            residual of no laws.
     """
     in_channels: int
     num_observed: int
@@ -64,6 +68,7 @@ class Config:
     seed: int = 0
     data: dict[str, Any] = field(default_factory=dict)
     laws: Optional[dict[str, Any]] = None
+    residual: Optional[int] = None
 
     def __post_init__(self) -> None:
         _check_name('model', self.model, MODELS)
@@ -72,6 +77,10 @@ class Config:
         known = RECIPES[self.recipe].__dataclass_fields__
         for option in self.options:
             _check_name(f"option of the recipe '{self.recipe}'", option, known)
+        if self.residual is not None and self.laws is None:
+            raise ValueError(f"A residual network (of size {self.residual}) "
+                             f"corrects force laws, but there are none: laws "
+                             f"is None.")
 
     def build_recipe(self) -> Recipe:
         """The recipe, as it is for this model and regime."""
@@ -87,11 +96,15 @@ class Config:
                                               self.in_channels,
                                               self.num_observed,
                                               self.num_edge_types)
-        if self.laws is not None:
-            law = ForceLaw(model.latent.num_channels)
-            model.decoder = RolloutDecoder(
-                ForceLawDecoder(law, model.scaling, **self.laws))
+            if self.laws is not None:
+                model.decoder = RolloutDecoder(self._build_laws(model))
         return model
+
+    def _build_laws(self, model: RelationalAutoEncoder) -> ForceLawDecoder:
+        law, laws = ForceLaw(model.latent.num_channels), self.laws or {}
+        if self.residual is None:
+            return ForceLawDecoder(law, model.scaling, **laws)
+        return ResidualForceLaws(law, model.scaling, self.residual, **laws)
 
 
 def _check_name(kind: str, name: str, known: Any) -> None:

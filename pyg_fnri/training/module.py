@@ -18,7 +18,14 @@ from pyg_fnri.metrics import (
     posterior_entropy,
 )
 from pyg_fnri.metrics.joint_type import joint_type
-from pyg_fnri.nn import LinearStep, MinMaxScaling, RelationalAutoEncoder
+from pyg_fnri.nn import (
+    ForceLawDecoder,
+    LinearStep,
+    MinMaxScaling,
+    RelationalAutoEncoder,
+    ResidualForceLaws,
+    per_mass,
+)
 from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.recipes import Recipe
 from pyg_fnri.training.config import Config
@@ -27,9 +34,9 @@ from pyg_fnri.training.config import Config
 class RelationalInference(pl.LightningModule):
     """Trains any :class:`~pyg_fnri.nn.RelationalAutoEncoder` without labels.
 
-    Batches hold :obj:`x` (observed), :obj:`y` (to predict) and
-    :obj:`edge_index`. Validation reports what can be known without truth: the
-    loss, the error of rollouts beside those of predictions without
+    Batches hold :obj:`x` (observed), :obj:`y` (to predict), :obj:`edge_index`
+    and, where known, :obj:`mass`. Validation reports what can be known without
+    truth: the loss, the error of rollouts beside those of predictions without
     interactions, the entropy of the posterior and, of directed graphs, how
     often the two directions of a pair differ. Where batches also hold
     :obj:`edge_label`, it reports edge accuracies. Labels are never trained on.
@@ -92,8 +99,8 @@ class RelationalInference(pl.LightningModule):
         logits = self.model.encode(batch.x, batch.edge_index)
         edge_attr = latent.sample(logits, recipe.tau, recipe.hard,
                                   self.generator, batch.edge_index)
-        nll = recipe.reconstruction(self.model, batch, edge_attr,
-                                    self.generator)
+        nll = recipe.reconstruction(self.model, batch,
+                                    per_mass(edge_attr, batch), self.generator)
         kl = kl_divergence(latent.kl(logits, batch.edge_index), batch.num_nodes)
         self.log_dict({
             'train_loss': nll + kl,
@@ -137,7 +144,41 @@ class RelationalInference(pl.LightningModule):
         Args:
             **laws: Arguments of :class:`~pyg_fnri.nn.ForceLawDecoder`.
         """
-        config = replace(self.config, laws=laws)
+        return self._rebuilt(replace(self.config, laws=laws, residual=None))
+
+    def with_residual(self, hidden_channels: int = 64,
+                      freeze_laws: bool = True) -> 'RelationalInference':
+        """A copy of a module of fitted laws, with a network for what they
+        miss, :class:`~pyg_fnri.nn.ResidualForceLaws`, yet to be trained.
+
+        Only the network will be, by any regime that trains a decoder; by
+        :class:`TrueGraphPrediction` on given graphs, which inferred ones are
+        as well. The encoder stays as it is.
+
+        Args:
+            hidden_channels: Size of the network's hidden layers.
+            freeze_laws: Whether laws stay as they are; else they are trained
+                together with the network, which can take their place.
+
+        Raises:
+            TypeError: If the decoder is no force laws.
+        """
+        layer = self.model.decoder.layer
+        if not isinstance(layer, ForceLawDecoder):
+            raise TypeError(f"Only force laws miss what a network could add, "
+                            f"but the decoder's layer is a "
+                            f"{type(layer).__name__}; see with_laws.")
+        out = self._rebuilt(replace(self.config, residual=hidden_channels))
+        corrected = out.model.decoder.layer
+        assert isinstance(corrected, ResidualForceLaws)
+        corrected.law.load_state_dict(layer.law.state_dict())
+        corrected.scale.copy_(layer.scale)
+        out.model.encoder.requires_grad_(False)
+        corrected.law.requires_grad_(not freeze_laws)
+        return out
+
+    def _rebuilt(self, config: Config) -> 'RelationalInference':
+        """A copy by other settings, whose decoder is new."""
         out = RelationalInference(config.build_model(), self.recipe, config)
         out.model.encoder.load_state_dict(self.model.encoder.state_dict())
         out.model.scaling.load_state_dict(self.model.scaling.state_dict())
@@ -158,7 +199,7 @@ class RelationalInference(pl.LightningModule):
         the paper's unit, 1e-5 of min-max units squared: of the model and,
         which training does not change, of predictions without interactions."""
         model, recipe = self.model, self.recipe
-        edge_attr = model.latent.encode_types(edge_type)
+        edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
         nll = recipe.reconstruction(model, batch, edge_attr)
         steps = max(1, min(10, batch.y.size(1) - model.decoder.burn_in))
         first = model.decoder.burn_in - 1

@@ -37,6 +37,7 @@ def test_figures(figures):
         assert 0 <= figures[way]['calibration_error'] <= 1
 
 
+@pytest.mark.slow
 def test_the_same_again(finder, figures):
     other = LawFinder(SMOKE, finder.root).measure(STANDARD, 0, sampled=False)
     for key in ('combined', 'layers', 'calibration_error'):
@@ -45,6 +46,7 @@ def test_the_same_again(finder, figures):
     assert 'sampled' not in other
 
 
+@pytest.mark.slow
 def test_conditions_that_share_their_laws_find_them_once(finder):
     found = finder.find(STANDARD, 0)
     method = replace(STANDARD.method, num_restarts=0)
@@ -54,6 +56,7 @@ def test_conditions_that_share_their_laws_find_them_once(finder):
     finder.find(STANDARD, 0)
 
 
+@pytest.mark.slow
 def test_what_is_varied_is_varied(finder):
     condition = replace(STANDARD, num_particles=3, interval=0.2, num_observed=5)
     test = finder._batch(condition, 0, 'test')

@@ -74,16 +74,17 @@ def test_impulse_and_shift_are_those_along_the_path():
 
 
 def test_a_constant_force_is_integrated_exactly():
-    x = torch.randn(3, 4, 4).double()
-    flights = make_flights(x, fully_connected(3), undirected=False)
-    # One that keeps its direction, too.
-    flights.direction[:] = torch.tensor([0.6, -0.8])
+    # Particles at rest keep the direction of the force, too.
+    position = torch.randn(3, 1, 2).double().expand(3, 4, 2)
+    x = torch.cat([position, torch.zeros_like(position)], -1)
+    edges = fully_connected(3)
+    flights = make_flights(x, edges, undirected=False)
     out = flights.integrate(torch.full_like(flights.distance, 2.0))
-    expected = torch.tensor([
-        1.2 * INTERVAL**2 / 2, -1.6 * INTERVAL**2 / 2, 1.2 * INTERVAL,
-        -1.6 * INTERVAL
-    ]).double()
-    torch.testing.assert_close(out, expected.expand(6, 3, 4))
+    sender, receiver = edges[:, flights.choices.edge]
+    offset = position[receiver, :3] - position[sender, :3]
+    force = 2.0 * offset / offset.norm(dim=-1, keepdim=True)
+    expected = torch.cat([force * INTERVAL**2 / 2, force * INTERVAL], -1)
+    torch.testing.assert_close(out, expected)
 
 
 def test_distances_and_directions_are_those_of_receivers_from_senders():
@@ -170,6 +171,28 @@ def test_changes_agree_with_errors_anew(some_graph, assert_changes_agree,
     x, edge_index = some_graph
     flights = make_flights(x, edge_index, undirected, half_width=1.5)
     assert 0 < flights.valid.double().mean() < 1
+    evidence = ImpulseEvidence(flights, make_layer())
+    assert_changes_agree(evidence, flights.choices, torch.rand(4, 3))
+
+
+def test_masses_divide_what_happens_to_particles(some_graph):
+    x, edge_index = some_graph
+    mass = 0.5 + torch.rand(x.size(0))
+    plain, heavy = (make_flights(x, edge_index, mass=m) for m in (None, mass))
+    effect = torch.randn(plain.choices.edge.numel(), 3, 2)
+    torch.testing.assert_close(
+        heavy.sum_at_particles(effect),
+        plain.sum_at_particles(effect) / mass.view(-1, 1, 1))
+    # What is to be explained are changes of state still.
+    assert torch.equal(heavy.change, plain.change)
+
+
+@pytest.mark.parametrize('undirected', [True, False])
+def test_changes_agree_with_errors_anew_whatever_the_masses(
+        some_graph, assert_changes_agree, undirected):
+    x, edge_index = some_graph
+    flights = make_flights(x, edge_index, undirected,
+                           mass=0.5 + torch.rand(x.size(0)))
     evidence = ImpulseEvidence(flights, make_layer())
     assert_changes_agree(evidence, flights.choices, torch.rand(4, 3))
 

@@ -139,6 +139,7 @@ def test_noise_is_not_held_against_laws(check, lawful):
     assert result.holds, result
 
 
+@pytest.mark.slow
 def test_another_interval(check, lawful):
     def slower(layer):
         layer.interval = 0.2
@@ -149,6 +150,7 @@ def test_another_interval(check, lawful):
     assert 'no better than a linear step' in str(result)
 
 
+@pytest.mark.slow
 def test_labels_are_not_looked_at(check, lawful, make_model):
     # The encoder of the fixture guesses them, so they are changed in the
     # data alone.

@@ -204,3 +204,20 @@ def test_no_candidate_edges(make_model):
     data = Data(x=torch.randn(3, 6, 4),
                 edge_index=torch.empty(2, 0, dtype=torch.long))
     assert refine(model, data).edge_type.size() == (0, 2)
+
+
+@pytest.mark.parametrize('laws', [True, None])
+def test_twice_the_mass_takes_twice_the_force(batch, guess, make_model, laws):
+    model = make_model(guess, laws=laws)
+    data = batch.clone()
+    data.mass = torch.full_like(batch.x[:, 0, 0], 2.0)
+    if laws:
+        expected = refine(model, batch, num_restarts=0)
+        model.decoder.layer.law.value.data *= 2
+        assert_same(refine(model, data, num_restarts=0), expected)
+        assert share(expected.edge_type, batch.edge_label) > 0.97
+    # Masses are not left out by other decoders either.
+    stage = [Stage(0.3, 0.0)]
+    assert not torch.equal(
+        refine(model, data, stage, num_restarts=0).posterior[0],
+        refine(model, batch, stage, num_restarts=0).posterior[0])

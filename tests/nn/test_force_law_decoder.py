@@ -18,6 +18,7 @@ from pyg_fnri.nn import (
     MultiplexConv,
     RolloutDecoder,
     StandardScaling,
+    per_mass,
 )
 from pyg_fnri.nn.force_law_decoder import reflect
 from pyg_fnri.simulation import Charge, Spring, simulate
@@ -268,6 +269,44 @@ def test_frames_side_by_side_equal_one_by_one(true_law, graph):
     assert out.shape == x.shape
     for t in range(6):
         torch.testing.assert_close(out[:, t], layer(x[:, t], *graph))
+
+
+def test_two_masses_circle_in_space():
+    # A spring without a rest length: any distance, one angular velocity.
+    law = ForceLaw(1, num_knots=200).double()
+    law.value.data.copy_(-0.5 * law.knots)
+    layer = make_layer(law, num_dims=3, num_substeps=20)
+    mass = torch.tensor([0.5, 2.0]).double()
+    turn, _ = torch.linalg.qr(torch.randn(3, 3).double())
+    omega = (0.5 / mass).sum().sqrt()
+    angle = omega * 0.1 * torch.arange(9).double()
+    zero = torch.zeros_like(angle)
+    way = torch.stack([angle.cos(), angle.sin(), zero], -1) @ turn.t()
+    along = torch.stack([-angle.sin(), angle.cos(), zero], -1) @ turn.t()
+    # On either side of the common centre, the lighter one further away.
+    radius = torch.tensor([1.0, -1.0]).double() / mass
+    x = radius.view(2, 1, 1) * torch.cat([way, omega * along], -1)
+    edges = fully_connected(2)
+    weight = (1 / mass[edges[1]]).unsqueeze(-1)
+    scaled = layer.scaling(x)
+    out = RolloutDecoder(layer)(scaled, edges, weight, pred_steps=8)
+    torch.testing.assert_close(layer.scaling.inverse(out), x[:, 1:], atol=2e-5,
+                               rtol=0)
+    # Of one mass they would not.
+    out = RolloutDecoder(layer)(scaled, edges, torch.ones_like(weight), 8)
+    assert (layer.scaling.inverse(out) - x[:, 1:]).abs().max() > 0.1
+
+
+def test_momentum_is_conserved_of_any_masses(true_law, graph, make_system):
+    edge_index, z = graph
+    data = make_system()
+    data.mass = 0.5 + torch.rand(5)
+    layer, x = make_layer(true_law), random_states(5, 7)
+    out = step(layer, x, edge_index, per_mass(z, data))
+    change = data.mass.view(-1, 1, 1) * (out - x)[..., 2:]
+    assert change.abs().max() > 0.01
+    torch.testing.assert_close(change.sum(0),
+                               torch.zeros(7, 2).double(), atol=1e-7, rtol=0)
 
 
 def test_rollout_repeats_the_step(true_law, graph):

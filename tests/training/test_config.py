@@ -8,7 +8,7 @@ from small_training import (
     make_config,
 )
 
-from pyg_fnri.nn import FNRI, NRI, SFNRI
+from pyg_fnri.nn import FNRI, NRI, SFNRI, ForceLawDecoder, ResidualForceLaws
 from pyg_fnri.recipes import PaperRecipe, QuickRecipe
 from pyg_fnri.training import MODELS, RECIPES, EMRecipe
 
@@ -37,14 +37,37 @@ def test_unknown_settings_are_refused(change, message):
         make_config(**change)
 
 
-def test_weights_come_from_the_seed_alone():
+@pytest.mark.parametrize('kwargs', [{}, {'laws': {}, 'residual': 8}])
+def test_weights_come_from_the_seed_alone(kwargs):
     before = torch.get_rng_state()
-    state = make_config(seed=1).build_model().state_dict()
-    assert torch.get_rng_state().equal(before)
-    torch.manual_seed(99)
-    assert_same_state(state, make_config(seed=1).build_model().state_dict())
-    assert not is_same_state(state,
-                             make_config(seed=2).build_model().state_dict())
+    states = []
+    for seed in (1, 1, 2):
+        model = make_config(seed=seed, **kwargs).build_model()
+        assert torch.get_rng_state().equal(before)
+        states.append(model.state_dict())
+        torch.manual_seed(99)
+        before = torch.get_rng_state()
+    assert_same_state(states[0], states[1])
+    decoders = [{
+        key: value
+        for key, value in state.items() if 'decoder' in key
+    } for state in states]
+    assert not is_same_state(decoders[0], decoders[2])
+
+
+def test_laws_may_have_a_residual():
+    layers = [
+        make_config(laws={
+            'interval': 0.2
+        }, residual=residual).build_model().decoder.layer
+        for residual in (None, 16)
+    ]
+    assert [type(layer)
+            for layer in layers] == [ForceLawDecoder, ResidualForceLaws]
+    assert layers[1].network.hidden_channels == 16
+    assert layers[1].interval == 0.2
+    with pytest.raises(ValueError, match='size 16.* but there are none'):
+        make_config(residual=16)
 
 
 def test_options_go_before_the_defaults_of_a_regime():

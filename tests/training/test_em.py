@@ -164,6 +164,7 @@ def test_same_result_after_an_interruption(make, run, copied, lost):
         assert (copied / name).read_bytes() == (run / name).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings('ignore:The dirpath has changed')
 def test_learning_goes_on_where_it_was(make, copied):
     (copied / 'best.ckpt').unlink()
@@ -175,6 +176,7 @@ def test_learning_goes_on_where_it_was(make, copied):
     assert history['val_loss'].dropna().size == 3  # After 2, 4 and 6 steps.
 
 
+@pytest.mark.slow
 def test_nothing_of_a_former_run_is_used_unless_resumed(make, run, copied):
     for name in ('laws.ckpt', 'best.ckpt', 'taught/last.ckpt'):
         (copied / name).write_bytes(b'of other data')

@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from misspecified_batches import batches
 from small_training import (
     assert_same_state,
     build,
@@ -12,14 +13,24 @@ from small_training import (
 )
 
 from pyg_fnri.baselines import linear_rollout, static_rollout
+from pyg_fnri.experiments.misspecified import Friction
+from pyg_fnri.inference.choices import find_choices
+from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
+from pyg_fnri.inference.impulses import Flights
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import EdgeAccuracy, RolloutMSE, posterior_entropy
-from pyg_fnri.nn import ForceLawDecoder, LinearStep
+from pyg_fnri.nn import (
+    ForceLawDecoder,
+    LinearStep,
+    ResidualForceLaws,
+    per_mass,
+)
 from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.training import (
     MODELS,
     RECIPES,
     Config,
+    TrueGraphPrediction,
     build_module,
     load_checkpoint,
     save_checkpoint,
@@ -173,6 +184,110 @@ def test_laws_take_the_decoders_place(trained, val, tmp_path):
     assert loaded.model.decoder.layer.half_width == 5.
     paths = [m.model.predict_trajectory(val[0], 5) for m in (laws, loaded)]
     assert paths[0].equal(paths[1])
+
+
+@pytest.fixture(scope='module')
+def friction():
+    """Batches of systems with friction, and laws fitted to the first ones."""
+    train, val = batches(Friction())
+    config = make_config(
+        options={
+            'max_steps': 60,
+            'learning_rate': 0.01,
+            'num_frames': 4
+        }, seed=4)
+    module = build_module(config)
+    module.fit_units(torch.cat([train.x, train.y], dim=1))
+    laws = module.with_laws(interval=0.1)
+    fit_true_laws(laws, train)
+    return laws, train, val
+
+
+def fit_true_laws(laws, batch):
+    """To the true graphs, without a look at the encoder's."""
+    layer, latent = laws.model.decoder.layer, laws.model.latent
+    choices = find_choices(batch.edge_index, latent.undirected)
+    flights = Flights([batch.x, batch.y], choices, layer.interval)
+    channels = latent.encode_types(batch.edge_label)[choices.edge]
+    fit_scale(layer, flights)
+    for tolerance in (0.1, 0.02):
+        fit_laws(layer, flights, channels, tolerance, torch.Generator())
+
+
+def step_error(module, batch):
+    """Median error of velocities after a step, in units of forces."""
+    model = module.model
+    edge_attr = model.latent.encode_types(batch.edge_label)
+    with torch.no_grad():
+        out = model.decode(batch.y, batch.edge_index, edge_attr)
+    error = (out - batch.y[:, 1:]) / model.decoder.layer.scale
+    return error.chunk(2, dim=-1)[1].abs().median().item()
+
+
+def train_on_truth(module, batch, max_steps):
+    regime = TrueGraphPrediction(module.model, module.recipe, module.config)
+    regime.units, regime.linear_step = module.units, module.linear_step
+    fit(regime, batch.to_data_list(), max_steps)
+
+
+def test_residual_learns_what_laws_miss(friction, tmp_path):
+    laws, train, val = friction
+    module = laws.with_residual(hidden_channels=16)
+    assert isinstance(module.model.decoder.layer, ResidualForceLaws)
+    plain = step_error(laws, val)
+    assert step_error(module, val) == plain
+    train_on_truth(module, train, 60)
+    assert step_error(module, val) < 0.7 * plain
+    for part in ('encoder', 'decoder.layer.law'):
+        assert_same_state(
+            laws.model.get_submodule(part).state_dict(),
+            module.model.get_submodule(part).state_dict())
+    # What it was given is as it was.
+    assert step_error(laws, val) == plain
+    save_checkpoint(module, str(tmp_path / 'corrected.ckpt'))
+    loaded = load_checkpoint(str(tmp_path / 'corrected.ckpt'))
+    assert step_error(loaded, val) == step_error(module, val)
+    assert loaded.config.regime == 'learned'
+
+
+def test_laws_may_be_trained_with_the_residual(friction):
+    laws, train, _ = friction
+    before = laws.model.decoder.layer.law.value
+    for freeze_laws in (True, False):
+        module = laws.with_residual(8, freeze_laws)
+        train_on_truth(module, train, 1)
+        layer = module.model.decoder.layer
+        assert layer.law.value.equal(before) == freeze_laws
+        assert layer.network.node_mlp[-1].weight.any()
+
+
+def test_only_laws_have_a_residual(trained):
+    with pytest.raises(TypeError, match='is a OverLinearStep; see with_laws'):
+        trained[0].with_residual()
+
+
+def test_masses_are_known_in_training_and_validation(train, val):
+    module = build(train)
+    module.log_dict = lambda values, **kwargs: None
+    batch = next(iter(SystemLoader(val, batch_size=4)))
+    seen, recipe = [], module.recipe
+    expected = batch.clone()
+    expected.mass = 0.5 + torch.rand(20)
+
+    class Watched(type(recipe)):
+        def reconstruction(self, model, data, edge_attr, generator=None):
+            seen.append(edge_attr.detach())
+            return super().reconstruction(model, data, edge_attr, generator)
+
+    module.recipe = Watched(**vars(recipe))
+    for data in (batch, expected):
+        module.generator.manual_seed(1)
+        module.train()
+        module.training_step(data, 0)
+        module._log_prediction(data, data.edge_label)
+    for plain, weighted in (seen[::2], seen[1::2]):
+        assert plain.any()
+        torch.testing.assert_close(weighted, per_mass(plain, expected))
 
 
 def test_layers_without_a_name_have_their_number():
