@@ -9,6 +9,9 @@ from pyg_fnri.experiments.law_finding import LawFinder, add_noise, score
 from pyg_fnri.experiments.robustness import STUDIES
 from pyg_fnri.inference import Refined
 
+# Whole discoveries, if tiny ones.
+pytestmark = pytest.mark.slow
+
 SMOKE = STUDIES['smoke']
 STANDARD = SMOKE.standard
 
@@ -37,7 +40,6 @@ def test_figures(figures):
         assert 0 <= figures[way]['calibration_error'] <= 1
 
 
-@pytest.mark.slow
 def test_the_same_again(finder, figures):
     other = LawFinder(SMOKE, finder.root).measure(STANDARD, 0, sampled=False)
     for key in ('combined', 'layers', 'calibration_error'):
@@ -46,7 +48,6 @@ def test_the_same_again(finder, figures):
     assert 'sampled' not in other
 
 
-@pytest.mark.slow
 def test_conditions_that_share_their_laws_find_them_once(finder):
     found = finder.find(STANDARD, 0)
     method = replace(STANDARD.method, num_restarts=0)
@@ -56,7 +57,6 @@ def test_conditions_that_share_their_laws_find_them_once(finder):
     finder.find(STANDARD, 0)
 
 
-@pytest.mark.slow
 def test_what_is_varied_is_varied(finder):
     condition = replace(STANDARD, num_particles=3, interval=0.2, num_observed=5)
     test = finder._batch(condition, 0, 'test')

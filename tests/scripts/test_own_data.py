@@ -63,6 +63,7 @@ def positions(tmp_path):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings('ignore:Filled')
 def test_columns_are_named_once(train, infer, birds, load_script, own_root,
                                 own_table, tmp_path):
@@ -164,6 +165,7 @@ def test_truth_is_looked_at_before_models_are_compared(load_script, own_table,
     assert not (tmp_path / 'layers' / 'runs').exists()
 
 
+@pytest.mark.slow
 def test_folders_of_the_research_code_are_data(train, infer, load_script,
                                                own_root, tmp_path, capsys):
     folder = tmp_path / 'theirs'

@@ -114,6 +114,7 @@ def laws(script, tiny_root, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings('ignore:Only one of 2 starts')
 def test_laws_from_nothing_have_a_table(laws):
     results = laws / 'results' / 'smoke'

@@ -2,6 +2,9 @@ import json
 
 import pytest
 
+# Whole discoveries, if tiny ones.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope='module')
 def script(load_script):

@@ -6,6 +6,9 @@ import pytest
 
 from pyg_fnri.simulation import Kuramoto
 
+# Whole discoveries, if tiny ones.
+pytestmark = pytest.mark.slow
+
 TINY = ('--num-systems 16 --num-fitted 16 --num-checked 8 --max-steps 2 '
         '--hidden-channels 4 --batch-size 8').split()
 
