@@ -142,9 +142,7 @@ def held_out_cost(judge: LawFit, generator: torch.Generator) -> float:
     first = judge.num_observed
     if first == total:
         first = (total + 1) // 2
-    drawn = torch.randint(search.options.size(0), search.choice.size(),
-                          generator=generator, device=generator.device)
-    search.choice = drawn.to(search.choice.device)
+    search.choice = search.draw(generator)
     evidence = judge.evidence(judge.flights.take(slice(0, first)))
     for stage in blind([*ANNEALING, ANNEALING[-1]]):
         search.sweep(evidence, stage)

@@ -97,10 +97,7 @@ class LawFit:
     def randomise(self, generator: torch.Generator) -> None:
         """Forgets laws and graphs."""
         self.layer.law.reset_parameters()
-        choice = self.search.choice
-        drawn = torch.randint(self.search.options.size(0), choice.size(),
-                              generator=generator, device=generator.device)
-        self.search.choice = drawn.to(choice.device)
+        self.search.choice = self.search.draw(generator)
 
     @property
     def state(self) -> State:

@@ -58,9 +58,7 @@ def settle(
         open_choices = ~settled[owner]
         search.choices = everything._replace(
             rounds=[r[open_choices[r]] for r in everything.rounds])
-        drawn = torch.randint(search.options.size(0), best.size(),
-                              generator=generator, device=generator.device)
-        search.choice = torch.where(open_choices, drawn.to(best.device), best)
+        search.choice = torch.where(open_choices, search.draw(generator), best)
         # Twice at the end: from afar, one sweep is not always enough.
         for stage in (*blind, last, last):
             search.sweep(evidence, stage)

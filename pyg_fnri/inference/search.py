@@ -60,6 +60,12 @@ class GraphSearch:
         """The present graph as the decoder sees it, :obj:`[V, C]`."""
         return self.options[self.choice]
 
+    def draw(self, generator: torch.Generator) -> Tensor:
+        """Random graphs, as options of each choice, :obj:`[V]`."""
+        drawn = torch.randint(self.options.size(0), self.choice.size(),
+                              generator=generator, device=generator.device)
+        return drawn.to(self.choice.device)
+
     def sweep(self, evidence: Evidence, objective: Objective,
               generator: Optional[torch.Generator] = None) -> int:
         """One sweep over all choices, see
