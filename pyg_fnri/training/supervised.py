@@ -2,13 +2,10 @@
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_fnri.nn import RelationalAutoEncoder
-from pyg_fnri.recipes import Recipe
-from pyg_fnri.training.config import Config
-from pyg_fnri.training.module import RelationalInference
+from pyg_fnri.training.given_graphs import GivenGraphs
 
 
-class SupervisedInference(RelationalInference):
+class SupervisedInference(GivenGraphs):
     """Trains the encoder alone on given graphs, by cross-entropy, binary for
     sfNRI (section "Experimental Details" of the paper, *supervised*). The best
     checkpoint is that of the highest validation edge accuracy.
@@ -27,16 +24,6 @@ class SupervisedInference(RelationalInference):
     """
     monitor = ('val_accuracy', 'max')
     trained = ('encoder', )
-
-    def __init__(
-        self,
-        model: RelationalAutoEncoder,
-        recipe: Recipe,
-        config: Config,
-        target: str = 'edge_label',
-    ) -> None:
-        super().__init__(model, recipe, config)
-        self.target = target
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         batch = self.recipe.augment(batch, self.generator)
@@ -57,11 +44,5 @@ class SupervisedInference(RelationalInference):
             self.accuracy.update(edge_type, batch.edge_label)
 
     def _cross_entropy(self, logits: Tensor, batch: Data) -> Tensor:
-        if self.target == 'edge_label':
-            edge_type = self.true_types(batch)
-        elif self.target in batch:
-            edge_type = batch[self.target]
-        else:
-            raise ValueError(f"The systems have no '{self.target}' that the "
-                             f"encoder could learn.")
+        edge_type = self.given_types(batch)
         return self.model.latent.cross_entropy(logits, edge_type).mean()

@@ -2,13 +2,11 @@
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_fnri.nn import RelationalAutoEncoder, per_mass
-from pyg_fnri.recipes import Recipe
-from pyg_fnri.training.config import Config
-from pyg_fnri.training.module import RelationalInference
+from pyg_fnri.nn import per_mass
+from pyg_fnri.training.given_graphs import GivenGraphs
 
 
-class TrueGraphPrediction(RelationalInference):
+class TrueGraphPrediction(GivenGraphs):
     """Trains the decoder alone, given the true interaction graphs (section
     "Experimental Details" of the paper, *true graph*). The best checkpoint is
     that of the lowest error of validation rollouts of 10 steps.
@@ -28,19 +26,9 @@ class TrueGraphPrediction(RelationalInference):
     monitor = ('val_rollout_mse', 'min')
     trained = ('decoder', )
 
-    def __init__(
-        self,
-        model: RelationalAutoEncoder,
-        recipe: Recipe,
-        config: Config,
-        target: str = 'edge_label',
-    ) -> None:
-        super().__init__(model, recipe, config)
-        self.target = target
-
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         batch = self.recipe.augment(batch, self.generator)
-        edge_attr = self.model.latent.encode_types(self._graph(batch))
+        edge_attr = self.model.latent.encode_types(self.given_types(batch))
         edge_attr = per_mass(edge_attr, batch)
         nll = self.recipe.reconstruction(self.model, batch, edge_attr,
                                          self.generator)
@@ -48,12 +36,4 @@ class TrueGraphPrediction(RelationalInference):
         return nll
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        self._log_prediction(batch, self._graph(batch))
-
-    def _graph(self, batch: Data) -> Tensor:
-        if self.target == 'edge_label':
-            return self.true_types(batch)
-        if self.target not in batch:
-            raise ValueError(f"The systems have no '{self.target}', the graphs "
-                             f"that the decoder is to be trained on.")
-        return batch[self.target]
+        self._log_prediction(batch, self.given_types(batch))
