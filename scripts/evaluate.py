@@ -42,7 +42,6 @@ from pyg_fnri.evaluation import (
     Graph,
     LawCurves,
     best_figures,
-    encoder_graph,
     evaluate,
     guessing_accuracy,
     law_curves,
@@ -137,7 +136,7 @@ def first_guess(module: RelationalInference) -> Infer:
     """The graph that a model is measured with."""
     if module.config.regime == 'true_graph':
         return lambda model, data: (module.true_types(data), None)
-    return encoder_graph
+    return RelationalAutoEncoder.infer
 
 
 def better_guesses(args: argparse.Namespace) -> dict[str, Infer]:

@@ -54,7 +54,6 @@ from torch_geometric.data import Batch, Data
 
 from pyg_fnri.convert import to_networkx, to_pandas
 from pyg_fnri.datasets import NRIFolder, TrajectoryTable
-from pyg_fnri.evaluation import encoder_graph
 from pyg_fnri.inference import refine, shared_graph
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.opening import (
@@ -321,7 +320,7 @@ def infer(module: RelationalInference, batch: Data, refined: bool) -> Graph:
     """The graphs of a batch of systems."""
     if refined:
         return Graph(*refine(module.model, batch))
-    return Graph(*encoder_graph(module.model, batch))
+    return Graph(*module.model.infer(batch))
 
 
 def take_apart(batch: Batch, graph: Graph) -> list[tuple[Data, Graph]]:
@@ -361,12 +360,7 @@ def draw(module: RelationalInference, dataset: Own,
     if (num_steps == 0 or data.x.size(2) < 4
             or 'decoder' not in module.trained):
         return out  # Nothing to compare or to predict, or no plane to draw in.
-    paths = [
-        torch.cat([
-            d.y[:, :1],
-            module.model.predict_trajectory(d, num_steps, g.edge_type)
-        ], dim=1) for d, g in first
-    ]
+    paths = predict(module, first, num_steps)
     if all(bool(path.isfinite().all()) for path in paths):
         out['trajectories.png'] = plot_trajectories(
             paths, [d.y[:, :num_steps + 1] for d, _ in first],
@@ -374,6 +368,16 @@ def draw(module: RelationalInference, dataset: Own,
                 f'system {name}' for name in dataset.system_names[:len(first)]
             ], unit='unit of the data')
     return out
+
+
+def predict(module: RelationalInference, first: list[tuple[Data, Graph]],
+            num_steps: int) -> list[Tensor]:
+    """Where each system goes from its last observed frame, which leads."""
+    batch = Batch.from_data_list([data for data, _ in first])
+    edge_type = torch.cat([graph.edge_type for _, graph in first])
+    steps = module.model.predict_trajectory(batch, num_steps, edge_type)
+    path = torch.cat([batch.y[:, :1], steps], dim=1)
+    return list(path.split(batch.ptr.diff().tolist()))
 
 
 def save(out: str, table: pd.DataFrame, whole: nx.MultiGraph,

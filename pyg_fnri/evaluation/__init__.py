@@ -1,5 +1,5 @@
 """What a trained model is worth, beside the paper's figures and its floors."""
-from pyg_fnri.evaluation.evaluate import Graph, encoder_graph, evaluate
+from pyg_fnri.evaluation.evaluate import Graph, evaluate
 from pyg_fnri.evaluation.guesses import guessing_accuracy
 from pyg_fnri.evaluation.law_curves import LawCurves, law_curves
 from pyg_fnri.evaluation.pictures import write_pictures
@@ -16,7 +16,6 @@ __all__ = [
     'accuracy_table',
     'best_figures',
     'beyond_table',
-    'encoder_graph',
     'error_table',
     'evaluate',
     'guessing_accuracy',

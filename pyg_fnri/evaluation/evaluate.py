@@ -15,15 +15,6 @@ from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
 Graph = tuple[Tensor, Optional[Sequence[Tensor]]]
 
 
-def encoder_graph(model: RelationalAutoEncoder, data: Data) -> Graph:
-    """The most probable types and the posterior, in one pass of the encoder.
-
-    Raises:
-        As :meth:`RelationalAutoEncoder.posterior`.
-    """
-    return model.infer(data)
-
-
 @torch.no_grad()
 def evaluate(
     model: RelationalAutoEncoder,
@@ -52,7 +43,7 @@ def evaluate(
         horizons: Steps of the rollouts; those longer than :obj:`y` are left
             out. None at all for an encoder alone.
         infer: Gives the graph of a batch and its posterior, such as
-            :func:`~pyg_fnri.inference.refine`; :func:`encoder_graph` by
+            :func:`~pyg_fnri.inference.refine`; one pass of the encoder by
             default. A graph without posterior is a given one: nothing is said
             about it, only rollouts are measured.
         linear_step: A linear step in these units, to compare rollouts with.
@@ -76,7 +67,7 @@ def evaluate(
     rollouts: dict[str, RolloutMSE] = {}
     burn_in, num_systems = model.decoder.burn_in, 0
     for batch in batches:
-        edge_type, posterior = (encoder_graph(model, batch)
+        edge_type, posterior = (model.infer(batch)
                                 if infer is None else infer(batch))
         if posterior is not None:
             graphs.update(edge_type, posterior, batch.edge_index,

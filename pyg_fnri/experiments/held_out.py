@@ -12,7 +12,6 @@ from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
 from pyg_fnri.baselines import linear_rollout, static_rollout
-from pyg_fnri.evaluation import encoder_graph
 from pyg_fnri.evaluation.evaluate import fitting_horizons
 from pyg_fnri.metrics import EdgeAccuracy, posterior_entropy
 from pyg_fnri.nn import per_mass
@@ -89,8 +88,7 @@ def measure_held_out(
     truth = _accuracy(num_edge_types, sizes)
     parts: list[dict[str, Any]] = []
     for batch in batches:
-        edge_type, posterior = encoder_graph(module.model, batch)
-        assert posterior is not None
+        edge_type, posterior = module.model.infer(batch)
         if truth is not None:
             truth.update(edge_type, batch.edge_label)
         parts.append({

@@ -24,7 +24,6 @@ from typing import Any, Optional
 import torch
 
 from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.evaluation import encoder_graph
 from pyg_fnri.experiments.misspecified import (
     Friction,
     Lawful,
@@ -174,7 +173,7 @@ def run(name: str, args: argparse.Namespace) -> dict[str, Any]:
     except ValueError as refusal:
         out.update(holds=False, verdict=f'No laws are fitted: {refusal}')
     else:
-        guess, _ = encoder_graph(networks.model, held_out)
+        guess, _ = networks.model.infer(held_out)
         refined = refine(laws.model, held_out).edge_type
         out.update(
             holds=check.holds, verdict=str(check), check=plain(check),

@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.baselines import linear_rollout, static_rollout
-from pyg_fnri.evaluation import encoder_graph, evaluate
+from pyg_fnri.evaluation import evaluate
 from pyg_fnri.inference import refine
 from pyg_fnri.inference.sweep import Stage
 from pyg_fnri.nn import (
@@ -234,15 +234,6 @@ def test_the_linear_step_is_a_floor_of_rollouts(make_model, systems, batches,
                 (linear_rollout(step, y, horizon) - y[:, 1:]).square())
         assert report['linear_mse'][horizon] == pytest.approx(
             mean(errors).item(), rel=1e-4)
-
-
-@pytest.mark.parametrize('model', [NRI, FNRI, SFNRI])
-def test_encoder_graph_is_prediction_and_posterior(make_model, batches, model):
-    model = make_model(model)
-    edge_type, posterior = encoder_graph(model, batches[0])
-    assert edge_type.equal(model.predict(batches[0]))
-    for ours, theirs in zip(posterior, model.posterior(batches[0])):
-        assert ours.equal(theirs)
 
 
 def test_each_batch_is_encoded_once(make_model, batches, units):
