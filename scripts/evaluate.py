@@ -109,7 +109,7 @@ def main(argv: Optional[list[str]] = None) -> None:
             report[name] = measure(module, dataset, infer, name)
         laws = find_laws(module, dataset, report)
         if laws is not None and laws.error is not None:
-            report['law_error'] = laws.error
+            report['law_error'] = dict(zip(laws.names, laws.error))
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(str(error))
     print_report(module, dataset, report, BATCH_SIZE)

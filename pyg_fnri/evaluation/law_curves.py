@@ -1,5 +1,6 @@
 """The force laws of a model as curves, beside the true ones."""
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, Optional
 
 import torch
@@ -11,6 +12,7 @@ from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import Relabelling, relative_law_error
 from pyg_fnri.nn import ForceLawDecoder
 from pyg_fnri.opening import Systems
+from pyg_fnri.simulation import Force
 from pyg_fnri.writing import written_whole
 
 
@@ -18,7 +20,8 @@ class LawCurves(NamedTuple):
     """Laws on a grid of distances.
 
     Args:
-        names: Of the true forces, or `law 0`, `law 1` ... where it is not
+        names: Of the true forces (layer, or layer and type where there are
+            several), or `law 0`, `law 1` ... where it is not
             known which law is which.
         distance: In metre, :obj:`[K]`.
         learned: In m/s^2, positive where repulsive, :obj:`[C, K]`.
@@ -90,13 +93,23 @@ def law_curves(
     channels = relabelling.channels(learned.size(0))
     if channels is None:  # No law stands for a force alone.
         return LawCurves(names, distance, learned, None, seen)
-    return LawCurves(list(dataset.names), distance, learned[channels],
+    return LawCurves(_names(dataset), distance, learned[channels],
                      _true_laws(dataset, distance), seen)
 
 
+def _names(dataset: ParticleSystems) -> list[str]:
+    """Of each type but the null types, layer by layer."""
+    return [
+        name if num_types == 2 else f'{name} {kind}'
+        for name, num_types in zip(dataset.names, dataset.num_edge_types)
+        for kind in range(1, num_types)
+    ]
+
+
 def _true_laws(dataset: ParticleSystems, distance: Tensor) -> Optional[Tensor]:
-    """A row per layer; None where layers do not stand for a force each."""
-    if not dataset.forces:
+    """A row per type but the null types; None where none has a force."""
+    forces: Sequence[Force] = getattr(dataset.system, 'channels', ())
+    if not forces:
         return None
     return torch.tensor([[force.magnitude(r) for r in distance.tolist()]
-                         for force in dataset.forces], dtype=distance.dtype)
+                         for force in forces], dtype=distance.dtype)

@@ -27,7 +27,7 @@ def print_report(module: RelationalInference, dataset: Systems,
         dataset: On which systems.
         report: What :func:`~pyg_fnri.evaluation.evaluate` says of them, with
             that of better graphs as :obj:`refined` and :obj:`sampled`, and
-            :obj:`law_error`, where there are some.
+            :obj:`law_error` by the names of the laws, where there are some.
         batch_size: Systems in a batch.
     """
     config = module.config
@@ -65,7 +65,7 @@ def print_report(module: RelationalInference, dataset: Systems,
     if 'law_error' in report:
         errors = ', '.join(
             f'{name} {error:.1%}'
-            for name, error in zip(layer_names(module), report['law_error']))
+            for name, error in report['law_error'].items())
         lines.append(f'Relative error of the force laws: {errors}')
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)

@@ -159,7 +159,7 @@ def _error(figures: Sequence[Figures], horizon: str) -> str:
 
 def _law_error(figures: Sequence[Figures]) -> str:
     """Of each law, in per cent."""
-    errors = [f['law_error'] for f in figures if 'law_error' in f]
+    errors = [f['law_error'].values() for f in figures if 'law_error' in f]
     if not errors:
         return MISSING
     text = ' / '.join(

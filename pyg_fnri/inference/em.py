@@ -15,6 +15,9 @@ EM_ANNEALING = (Stage(0.3, 1.0), Stage(0.1, 0.5), Stage(0.05, 0.3),
                 Stage(0.02, 0.2), Stage(0.01, 0.1), Stage(0.005, 0.1),
                 Stage(0.003, 0.1), Stage(0.002, 0.1))
 
+#: Changes of a particle between two frames, to fit laws to in the end.
+ENOUGH_CHANGES = 20_000
+
 
 class Progress(NamedTuple):
     r"""Where an expectation-maximisation is.
@@ -47,6 +50,8 @@ def fit_force_laws(
     graphs (M-step, robust least squares) and then sweeps over the graphs with
     the laws (E-step, iterated conditional modes), with a tolerance that gets
     smaller. Laws that are known already, and not zero, are where it starts.
+    At last, graphs are searched anew from random ones: those that are stuck
+    bend the laws at distances that few pairs are seen at.
 
     Args:
         model: A model whose encoder has been trained, and whose decoder's
@@ -55,7 +60,7 @@ def fit_force_laws(
         data: Systems with :obj:`x` and, where known, :obj:`y`.
         generator: Source of randomness.
         annealing: One iteration each.
-        on_iteration: Called after each.
+        on_iteration: Called after each, and once more in the end.
 
     Raises:
         TypeError: If the decoder is of another kind.
@@ -69,15 +74,23 @@ def fit_force_laws(
     fit = LawFit(model, data)
     fit.fit_scale()
     known = bool(fit.layer.law.value.any())
+
+    def report(iteration: int, changed: int) -> None:
+        if on_iteration is not None:
+            cost = fit.cost(annealing[-1].tolerance).mean().item()
+            on_iteration(
+                Progress(iteration, changed / fit.search.choice.numel(), cost,
+                         fit.search.result().edge_type))
+
     for iteration, stage in enumerate(annealing, start=1):
         if iteration > 1 or not known:
             fit.maximise(stage, generator)
-        evidence = fit.evidence()
-        changed = fit.search.sweep(evidence, stage)
-        if on_iteration is not None:
-            on_iteration(
-                Progress(
-                    iteration, changed / fit.search.choice.numel(),
-                    fit.cost(annealing[-1].tolerance, evidence).mean().item(),
-                    fit.search.result().edge_type))
+        changed = fit.expect(stage)
+        report(iteration, changed)
     fit.maximise(annealing[-1], generator)
+    changed = fit.settle(annealing, generator)
+    fit.maximise(annealing[-1], generator)
+    # Where systems are few, all transitions say more than sixteen.
+    enough = ENOUGH_CHANGES // fit.search.system.numel()
+    fit.maximise(annealing[-1], generator, max(16, enough))
+    report(len(annealing) + 1, changed)

@@ -9,10 +9,14 @@ from torch_geometric.data import Data
 
 from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.restarts import settle
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.inference.sweep import Stage
 from pyg_fnri.nn import RelationalAutoEncoder, known_masses
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
+
+#: A few graphs that are stuck do no harm to laws.
+NUM_RESTARTS = 8
 
 
 class State(NamedTuple):
@@ -50,24 +54,31 @@ class LawFit:
         self.num_observed = max(0, data.x.size(1) - 1)
         self.flights = Flights(frames, self.search.choices, layer.interval,
                                layer.half_width, known_masses(data))
-        batch = data.get('batch')
-        #: System of each particle, :obj:`[num_nodes]`.
-        self.system = (torch.zeros_like(data.x[:, 0, 0], dtype=torch.long)
-                       if batch is None else batch)
 
     def fit_scale(self) -> None:
         """See :func:`~pyg_fnri.inference.fit_laws.fit_scale`."""
         fit_scale(self.layer, self.flights)
 
-    def maximise(self, stage: Stage, generator: torch.Generator) -> None:
-        """Fits the laws to the graphs (M-step)."""
+    def maximise(self, stage: Stage, generator: torch.Generator,
+                 num_transitions: int = 16) -> None:
+        """Fits the laws to the graphs (M-step). Few transitions, drawn anew
+        each time, are quicker, and shake laws out of local optima."""
         fit_laws(self.layer, self.flights, self.search.channels,
-                 stage.tolerance, generator)
+                 stage.tolerance, generator, num_transitions)
 
     def expect(self, stage: Stage) -> int:
         """Sweeps over the graphs with the laws (E-step); how many choices
         that changed."""
         return self.search.sweep(self.evidence(), stage)
+
+    def settle(self, stages: Sequence[Stage],
+               generator: torch.Generator) -> int:
+        """Searches the graphs of all systems anew with the laws, see
+        :func:`~pyg_fnri.inference.restarts.settle`; how many choices that
+        changed."""
+        before = self.search.choice
+        settle(self.search, self.evidence(), stages, generator, NUM_RESTARTS)
+        return int((self.search.choice != before).sum())
 
     def anneal(self, stages: Sequence[Stage],
                generator: torch.Generator) -> None:
@@ -89,9 +100,10 @@ class LawFit:
         errors = evidence.errors(self.search.channels)
         valid = evidence.flights.valid
         error = (errors.square() / tolerance).log1p().mean(-1)
-        out = error.new_zeros(2, int(self.system.max()) + 1)
-        out[0].index_add_(0, self.system, error.sum(-1))  # 0 where not valid.
-        out[1].index_add_(0, self.system, valid.sum(-1).to(error))
+        system = self.search.system
+        out = error.new_zeros(2, self.search.num_systems)
+        out[0].index_add_(0, system, error.sum(-1))  # 0 where not valid.
+        out[1].index_add_(0, system, valid.sum(-1).to(error))
         return out[0] / out[1].clamp(min=1)
 
     def randomise(self, generator: torch.Generator) -> None:

@@ -80,14 +80,13 @@ def refined_search(
                                    search.choices, known_masses(data))
     for stage in annealing:
         search.sweep(evidence, stage)
-    search_anew(search, evidence, data, annealing, num_restarts, generator)
+    search_anew(search, evidence, annealing, num_restarts, generator)
     return search, evidence
 
 
 def search_anew(
     search: GraphSearch,
     evidence: Evidence,
-    data: Data,
     annealing: Sequence[Objective],
     num_restarts: int,
     generator: torch.Generator,
@@ -97,7 +96,4 @@ def search_anew(
     enough for that. Arguments are as for :func:`refine`.
     """
     if isinstance(evidence, ImpulseEvidence) and annealing and num_restarts > 0:
-        system = data.get('batch')
-        if system is None:
-            system = torch.zeros_like(data.x[:, 0, 0], dtype=torch.long)
-        settle(search, evidence, system, annealing, generator, num_restarts)
+        settle(search, evidence, annealing, generator, num_restarts)

@@ -3,7 +3,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from pyg_fnri.inference.evidence import Evidence
 from pyg_fnri.inference.search import GraphSearch
@@ -16,7 +15,6 @@ OUTLYING = 3.0
 def settle(
     search: GraphSearch,
     evidence: Evidence,
-    system: Tensor,
     annealing: Sequence[Objective],
     generator: torch.Generator,
     num_restarts: int,
@@ -33,7 +31,6 @@ def settle(
     Args:
         search: Has been annealed; holds the best graphs in the end.
         evidence: The decoder's errors.
-        system: Which system each particle belongs to, :obj:`[num_nodes]`.
         annealing: One sweep each.
         generator: Source of the random graphs.
         num_restarts: How many at the most.
@@ -47,11 +44,10 @@ def settle(
         for stage in annealing[:-1]
     ]
     everything = search.choices
-    owner = system[everything.receiver]  # System of each choice.
-    num_systems = int(system.max()) + 1
+    owner = search.system[everything.receiver]  # System of each choice.
     best = search.choice
-    best_cost = search.cost(evidence, last, system)
-    settled = torch.zeros(num_systems, dtype=torch.bool, device=best.device)
+    best_cost = search.cost(evidence, last)
+    settled = torch.zeros_like(best_cost, dtype=torch.bool)
     for _ in range(num_restarts):
         if bool(settled.all()):
             break
@@ -62,8 +58,8 @@ def settle(
         # Twice at the end: from afar, one sweep is not always enough.
         for stage in (*blind, last, last):
             search.sweep(evidence, stage)
-        cost = search.cost(evidence, last, system)
-        other = settled.new_zeros(num_systems)
+        cost = search.cost(evidence, last)
+        other = torch.zeros_like(settled)
         other[owner[search.choice != best]] = True
         better = other & (cost < best_cost)
         best = torch.where(better[owner], search.choice, best)

@@ -73,8 +73,7 @@ def sample_posterior(
             # What was the best graph for another tolerance may be a bad one.
             fitted = fit_errors(evidence.errors(search.channels), prior_weight)
             annealing = [fitted.widened(factor) for factor in WIDENING]
-            search_anew(search, evidence, data, annealing, num_restarts,
-                        generator)
+            search_anew(search, evidence, annealing, num_restarts, generator)
         objective = fit_errors(evidence.errors(search.channels), prior_weight)
         search.sweep(evidence, objective, generator)
     return average(search, evidence, objective, num_samples, generator)

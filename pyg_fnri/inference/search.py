@@ -43,6 +43,10 @@ class GraphSearch:
                              f"interactions can be inferred, but got "
                              f"{data.x.size(0)}.")
         self.num_edges = data.num_edges
+        batch = data.get('batch')
+        #: System of each particle, :obj:`[num_nodes]`.
+        self.system = (torch.zeros_like(data.x[:, 0, 0], dtype=torch.long)
+                       if batch is None else batch)
         self.choices = find_choices(data.edge_index, latent.undirected)
         self.types = all_types(latent).to(data.x.device)  # [M, num_layers]
         self.options = latent.encode_types(self.types)
@@ -84,20 +88,22 @@ class GraphSearch:
         self.choice, self.conditional = choice, conditional
         return int((choice != before).sum())
 
-    def cost(self, evidence: Evidence, stage: Objective,
-             system: Tensor) -> Tensor:
+    @property
+    def num_systems(self) -> int:
+        return int(self.system.max()) + 1
+
+    def cost(self, evidence: Evidence, stage: Objective) -> Tensor:
         """What a stage minimises, summed by system, :obj:`[num_systems]`.
 
         Args:
             evidence: The decoder's errors.
             stage: What to minimise.
-            system: Which system each particle belongs to, :obj:`[num_nodes]`.
         """
         explained = stage.cost(evidence.errors(self.channels))
         log_q = self.log_prior.gather(1, self.choice.unsqueeze(1)).squeeze(1)
-        out = explained.new_zeros(int(system.max()) + 1)
-        out.index_add_(0, system, explained)
-        return out.index_add_(0, system[self.choices.receiver],
+        out = explained.new_zeros(self.num_systems)
+        out.index_add_(0, self.system, explained)
+        return out.index_add_(0, self.system[self.choices.receiver],
                               -stage.prior_weight * log_q)
 
     def result(self) -> Refined:

@@ -66,24 +66,35 @@ class Relabelling(NamedTuple):
         return out
 
     def channels(self, num_channels: int) -> Optional[list[int]]:
-        """The decoder's channel that stands for each force alone, where
-        predicted layers are of two types, the null type without a channel.
+        """The decoder's channel that stands for each true type alone, where
+        the decoder has a channel for each predicted type but the null types.
 
         Args:
             num_channels: Number of channels of the decoder.
 
         Returns:
-            A channel for each true layer; None where a force has none, or
-            more than one.
+            A channel for each true type but the null types, layer by layer;
+            None where one has no channel, or a channel stands for several.
         """
         sizes = self.predicted_edge_types
-        if num_channels != len(sizes) or any(k != 2 for k in sizes):
+        if num_channels != sum(sizes) - len(sizes):
             return None
-        # Row: what one channel alone stands for.
-        forces = self(torch.eye(num_channels, dtype=torch.long))
-        if not bool((forces.sum(0) == 1).all() and (forces.sum(1) == 1).all()):
+        # What one channel alone stands for, a row per channel.
+        alone = torch.block_diag(*[torch.arange(1, k).view(-1, 1)
+                                   for k in sizes])
+        true = self(alone).tolist()
+        found: dict[tuple[int, int], int] = {}
+        for channel, types in enumerate(true):
+            parts = [(layer, kind) for layer, kind in enumerate(types) if kind]
+            if len(parts) != 1 or parts[0] in found:
+                return None
+            found[parts[0]] = channel
+        wanted = [(layer, kind)
+                  for layer, types in enumerate(zip(*self.table))
+                  for kind in range(1, max(types) + 1)]
+        if len(found) != len(wanted):
             return None
-        return forces.argmax(0).tolist()
+        return [found[part] for part in wanted]
 
     def __str__(self) -> str:
         types = list(product(*map(range, self.predicted_edge_types)))

@@ -45,6 +45,11 @@ class Newtonian(Mechanical):
         ]
         return {name: 2 for name in numbered}
 
+    @property
+    def channels(self) -> Tuple[Force, ...]:
+        """The force of each layer's type 1."""
+        return self.forces
+
     def draw_edge_types(self, seed: int, num_systems: int,
                         num_particles: int) -> np.ndarray:
         """Draws the graph of each force by its

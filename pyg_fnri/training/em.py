@@ -234,7 +234,7 @@ def _reporting(module: RelationalInference, systems: Data) -> Iterator[_Report]:
     """Rows to be filled, and what fills them, prints them and moves a bar."""
     rows: list[dict[str, float]] = []
     with rich.progress.Progress(transient=True, disable=_no_terminal()) as bars:
-        bar = bars.add_task('fitting', total=len(EM_ANNEALING))
+        bar = bars.add_task('fitting', total=len(EM_ANNEALING) + 1)
 
         def on_iteration(progress: Progress) -> None:
             row = progress._asdict()

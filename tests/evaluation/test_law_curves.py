@@ -80,14 +80,31 @@ def test_laws_that_stand_for_no_force_have_numbers(systems, relabelling):
     torch.testing.assert_close(curves.learned, layer.law(curves.distance))
 
 
-def test_types_of_a_layer_are_no_forces_of_their_own(tmp_path):
+def test_types_of_a_layer_have_a_force_each(tmp_path):
     systems = ParticleSystems(str(tmp_path), 'nri_charged', 'test',
                               num_systems=(1, 1, 2),
                               transform=SplitTrajectory(49))
-    layer = make_layer(Charge().magnitude, Spring().magnitude)
+    repulsion, attraction = systems.system.channels
+    layer = make_layer(lambda r: 0.9 * attraction.magnitude(r),
+                       repulsion.magnitude)
     curves = law_curves(layer, systems, Relabelling((3, ),
-                                                    ((0, ), (1, ), (2, ))))
+                                                    ((0, ), (2, ), (1, ))))
+    assert curves.names == ['charge 1', 'charge 2']
+    first, second = curves.error
+    assert first < 2e-3 and second == pytest.approx(0.1, rel=0.02)
+    # A type of its own for what has no force.
+    curves = law_curves(layer, systems, Relabelling((3, ),
+                                                    ((1, ), (0, ), (2, ))))
     assert curves.names == ['law 0', 'law 1'] and curves.error is None
+
+
+def test_phases_have_no_forces(tmp_path):
+    systems = ParticleSystems(str(tmp_path), 'kuramoto', 'test',
+                              num_systems=(1, 1, 2),
+                              transform=SplitTrajectory(49))
+    layer = make_layer(Spring().magnitude)
+    curves = law_curves(layer, systems, Relabelling((2, ), ((0, ), (1, ))))
+    assert curves.true is None and curves.error is None
 
 
 def test_particles_in_one_place_have_no_distance(systems):

@@ -31,7 +31,7 @@ def make_em(make_result, figures):
              law_error=(0.005, 0.01), **more):
         return make_result(name, accuracy, refined=figures(refined),
                            calibration_error={'combined': 0.03},
-                           law_error=list(law_error), **more)
+                           law_error=dict(enumerate(law_error)), **more)
 
     return make
 

@@ -72,8 +72,10 @@ def test_laws_and_graphs_from_nothing(systems, make_blank):
     assert [s.number for s in found.starts] == list(range(1, len(starts) + 1))
     assert starts == found.starts and found.confirmed
     assert found.best == min(starts, key=lambda s: s.cost)
-    # A few graphs are stuck; entangled laws leave over a third wrong.
-    assert right(history[-1].edge_type, batch.edge_label) > 0.9
+    # Changing single pairs leaves some graphs stuck, a search anew does not;
+    # entangled laws leave over a third wrong.
+    assert right(history[-2].edge_type, batch.edge_label) < 0.98
+    assert right(history[-1].edge_type, batch.edge_label) > 0.98
     assert right(refine(model, batch).edge_type, batch.edge_label) > 0.98
     distance = torch.linspace(0.4, 4.0, 30)
     laws = model.decoder.layer.law(distance)

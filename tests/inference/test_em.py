@@ -36,7 +36,7 @@ def test_laws_and_graphs_find_each_other(systems, flip, make_model, to_types,
     fit_force_laws(model, batch, generator(), on_iteration=history.append)
     assert share(history[-1].edge_type, truth) > 0.98
     # Less and less changes, and less and less is left unexplained.
-    assert [p.iteration for p in history] == list(range(1, 9))
+    assert [p.iteration for p in history] == list(range(1, 10))
     assert history[0].changed > 0.1 > 0.02 > history[-1].changed
     first = (history[0].edge_type != before).any(-1).double().mean()
     assert history[0].changed == pytest.approx(first.item())

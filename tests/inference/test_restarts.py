@@ -27,7 +27,7 @@ class Search:
             self.search.sweep(self.evidence, stage)
 
     def settle(self, num_restarts, seed=0):
-        return settle(self.search, self.evidence, self.batch.batch, ANNEALING,
+        return settle(self.search, self.evidence, ANNEALING,
                       torch.Generator().manual_seed(seed), num_restarts)
 
     def cost(self, choice):

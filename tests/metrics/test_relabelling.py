@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 import torch
 
@@ -92,3 +94,18 @@ def test_each_force_has_the_channel_that_stands_for_it_alone():
     assert flipped.channels(2) is None
     assert plain.channels(4) is None
     assert Relabelling((4, ), tuple(TYPES)).channels(1) is None
+
+
+def test_each_type_of_a_layer_has_its_channel():
+    # Layer 0 has three types, layer 1 two; and the other way round.
+    plain = tuple(itertools.product(range(3), range(2)))
+    assert Relabelling((3, 2), plain).channels(3) == [0, 1, 2]
+    # Predicted: layer 0 of the two types, layer 1 of three, numbered 0, 2, 1.
+    other = tuple((kind, layer) for layer in range(2) for kind in (0, 2, 1))
+    assert Relabelling((2, 3), other).channels(3) == [2, 1, 0]
+    # A channel that stands for two types at once.
+    assert Relabelling((4, ), tuple(TYPES)).channels(3) is None
+    # The null type of the prediction is no null type.
+    assert Relabelling((3, ), ((1, ), (0, ), (2, ))).channels(2) is None
+    # A true type without a channel.
+    assert Relabelling((2, ), ((0, ), (2, ))).channels(1) is None

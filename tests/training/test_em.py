@@ -86,7 +86,7 @@ def test_each_stage_leaves_its_files(run):
             } == {'best.ckpt', 'last.ckpt', 'metrics.csv', 'curves.png'}
     assert (run / 'em.png').read_bytes().startswith(b'\x89PNG')
     rows = pd.read_csv(run / 'em.csv')
-    assert list(rows['iteration']) == [1, 2]
+    assert list(rows['iteration']) == [1, 2, 3]
     names = {
         'changed', 'cost', 'accuracy', 'accuracy_spring', 'accuracy_charge'
     }
