@@ -208,11 +208,17 @@ def save_report(module: RelationalInference, args: argparse.Namespace,
         **_readable(report),
         'layers': list(config.names),
         'units': {
-            'edge_accuracy': 'fraction; one relabelling for all systems',
-            'rollout_mse': 'mean square of min-max scaled features',
-            'entropy': 'nats',
-            'calibration_error': 'fraction; 15 bins of equal width',
-            'law_error': 'fraction; at the distances seen, 1 to 99 %',
+            'edge_accuracy':
+            'fraction; one relabelling for all systems',
+            'rollout_mse':
+            'mean square of min-max scaled features',
+            'entropy':
+            'nats',
+            'calibration_error':
+            'fraction; 15 bins of equal width',
+            'law_error':
+            'fraction; at the distances seen of pairs that it '
+            'acts on, 1 to 99 %',
         },
         'checkpoint': args.checkpoint,
         'split': args.split,

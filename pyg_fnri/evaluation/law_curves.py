@@ -26,23 +26,28 @@ class LawCurves(NamedTuple):
         distance: In metre, :obj:`[K]`.
         learned: In m/s^2, positive where repulsive, :obj:`[C, K]`.
         true: The true laws, row for row, where they are known.
-        seen: Distances of pairs in the data, :obj:`[num_seen]`.
+        seen: Distances in the data of the pairs that each law acts on, or of
+            all pairs where the truth is not known; for each law,
+            :obj:`[num_seen]`.
     """
     names: list[str]
     distance: Tensor
     learned: Tensor
     true: Optional[Tensor]
-    seen: Tensor
+    seen: list[Tensor]
 
     @property
     def error(self) -> Optional[list[float]]:
-        """Relative error of each law, weighted by the distances seen; None
-        without true laws. See
+        """Relative error of each law, weighted by the distances seen of pairs
+        that it acts on; None without true laws. See
         :func:`~pyg_fnri.metrics.relative_law_error`."""
         if self.true is None:
             return None
-        return relative_law_error(self.distance, self.learned, self.true,
-                                  self.seen).tolist()
+        return [
+            relative_law_error(self.distance, learned[None], true[None],
+                               seen).item()
+            for learned, true, seen in zip(self.learned, self.true, self.seen)
+        ]
 
     def save(self, path: str) -> None:
         """Writes a CSV table: a column of distances in metre, of each law
@@ -79,8 +84,8 @@ def law_curves(
     batch = next(iter(SystemLoader(dataset, num_systems)))
     position = torch.cat([batch.x, batch.y], dim=1)[..., :batch.x.size(-1) // 2]
     sender, receiver = batch.edge_index
-    seen = (position[sender] - position[receiver]).norm(dim=-1).flatten()
-    seen = seen[seen > 0]  # In the same place, there is no direction.
+    apart = (position[sender] - position[receiver]).norm(dim=-1)
+    seen = apart[apart > 0]  # In the same place, there is no direction.
     if not seen.numel():
         raise ValueError("There are no two particles at a distance from each "
                          "other in these systems, to look at force laws at.")
@@ -88,22 +93,22 @@ def law_curves(
                               200)
     learned = layer.law(distance)
     names = [f'law {channel}' for channel in range(learned.size(0))]
+    nameless = LawCurves(names, distance, learned, None, [seen] * len(names))
     if relabelling is None or not isinstance(dataset, ParticleSystems):
-        return LawCurves(names, distance, learned, None, seen)
+        return nameless
     channels = relabelling.channels(learned.size(0))
-    if channels is None:  # No law stands for a force alone.
-        return LawCurves(names, distance, learned, None, seen)
-    return LawCurves(_names(dataset), distance, learned[channels],
-                     _true_laws(dataset, distance), seen)
-
-
-def _names(dataset: ParticleSystems) -> list[str]:
-    """Of each type but the null types, layer by layer."""
-    return [
-        name if num_types == 2 else f'{name} {kind}'
-        for name, num_types in zip(dataset.names, dataset.num_edge_types)
-        for kind in range(1, num_types)
-    ]
+    true = _true_laws(dataset, distance)
+    if channels is None or true is None:  # No law stands for a force alone.
+        return nameless
+    names, acted = [], []
+    for column, (name, num_types) in enumerate(
+            zip(dataset.names, dataset.num_edge_types)):
+        for kind in range(1, num_types):
+            names.append(name if num_types == 2 else f'{name} {kind}')
+            own = apart[batch.edge_label[:, column] == kind]
+            own = own[own > 0]
+            acted.append(own if own.numel() else seen)
+    return LawCurves(names, distance, learned[channels], true, acted)
 
 
 def _true_laws(dataset: ParticleSystems, distance: Tensor) -> Optional[Tensor]:

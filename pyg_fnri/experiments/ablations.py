@@ -5,7 +5,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
+from torch import Tensor
+
 from pyg_fnri.inference import Stage
+from pyg_fnri.inference.likelihood import StudentErrors
+from pyg_fnri.inference.search import GraphSearch
 
 #: Errors, in units of typical changes by forces, are far below its root, also
 #: in close encounters: there log(1 + e^2 / d^2) is a parabola.
@@ -14,6 +18,8 @@ GAUSSIAN_TOLERANCE = 1e8
 #: Where the parts are that can be taken out.
 DISCOVERY = 'pyg_fnri.inference.discovery'
 DISENTANGLE = 'pyg_fnri.inference.disentangle'
+REFINEMENT = 'pyg_fnri.inference.refine'
+RELAXATION = 'pyg_fnri.inference.relaxation'
 SAMPLING = 'pyg_fnri.inference.sampling'
 
 
@@ -28,6 +34,8 @@ class Method:
         annealed: Whether tolerances get smaller, rather than being the last
             one from the start.
         disentangled: Whether entangled laws are disentangled.
+        relaxed: Whether interactions of any strength are made discrete,
+            rather than changing one pair at a time from random graphs.
         num_restarts: How often at the most a system is searched anew in
             refinement.
         trained: Whether the encoder has been trained.
@@ -40,6 +48,7 @@ class Method:
     robust: bool = True
     annealed: bool = True
     disentangled: bool = True
+    relaxed: bool = True
     num_restarts: int = 24
     trained: bool = False
     heard: bool = True
@@ -63,19 +72,22 @@ class Method:
     def in_place(self) -> Iterator[None]:
         """While it lasts, the library goes by this method where it takes no
         argument for it: nobody but an ablation would want one."""
-        discovery, disentangle, sampling = map(
-            importlib.import_module, (DISCOVERY, DISENTANGLE, SAMPLING))
+        discovery, disentangle, refinement, relaxation, sampling = map(
+            importlib.import_module,
+            (DISCOVERY, DISENTANGLE, REFINEMENT, RELAXATION, SAMPLING))
         parts: list[tuple[Any, str, Any]] = [
             (discovery, 'ANNEALING', self.stages(discovery.ANNEALING)),
             (sampling, 'ANNEALING', self.stages(sampling.ANNEALING)),
             (disentangle, 'REANNEALING', self.stages(disentangle.REANNEALING)),
         ]
         if not self.robust:
-            # Costs are tiny: what is as good as equal can only be relative.
             parts += [
                 (disentangle, 'SCREENING', Stage(GAUSSIAN_TOLERANCE, 0.0)),
-                (discovery, 'AGREEING', (discovery.AGREEING[0], 0.0)),
+                (refinement, 'fit_errors', _fit_gaussian),
+                (sampling, 'fit_errors', _fit_gaussian),
             ]
+        if not self.relaxed:
+            parts.append((relaxation, 'relax', _keep))
         if not self.disentangled:
             parts.append((discovery, 'disentangle', _leave))
         with ExitStack() as stack:
@@ -92,6 +104,7 @@ ABLATIONS: dict[str, Method] = {
     'Gaussian likelihood': Method(robust=False),
     'not annealed': Method(annealed=False),
     'not disentangled': Method(disentangled=False),
+    'not relaxed': Method(relaxed=False),
     'no restarts of single systems': Method(num_restarts=0),
     'trained encoder': Method(trained=True),
     'trained encoder, a start only': Method(trained=True, heard=False),
@@ -100,6 +113,20 @@ ABLATIONS: dict[str, Method] = {
 
 def _leave(*args: Any, **kwargs: Any) -> None:
     """In the place of :func:`~pyg_fnri.inference.disentangle.disentangle`."""
+
+
+def _keep(search: GraphSearch, *args: Any, **kwargs: Any) -> Tensor:
+    """In the place of :func:`~pyg_fnri.inference.relaxation.relax`."""
+    return search.choice
+
+
+def _fit_gaussian(errors: Tensor, prior_weight: float) -> StudentErrors:
+    """In the place of :func:`~pyg_fnri.inference.likelihood.fit_errors`."""
+    valid = (errors != 0).any(-1)
+    scale = errors[valid].std(0).clamp(min=1e-6)
+    num_features = scale.numel()
+    return StudentErrors((1e6, ) * num_features, tuple(scale.tolist()),
+                         (1.0, ) * num_features, prior_weight)
 
 
 @contextmanager

@@ -10,14 +10,17 @@ from torch_geometric.utils import subgraph
 
 from pyg_fnri.inference.disentangle import disentangle
 from pyg_fnri.inference.em import EM_ANNEALING, Progress, fit_force_laws
+from pyg_fnri.inference.impulses import Flights
 from pyg_fnri.inference.law_fit import LawFit, State, blind
-from pyg_fnri.inference.refine import ANNEALING
+from pyg_fnri.inference.refine import ANNEALING, find_graphs
 from pyg_fnri.inference.search import GraphSearch
+from pyg_fnri.inference.single_steps import cauchy_nll, cauchy_width
 from pyg_fnri.inference.sweep import Stage
 from pyg_fnri.nn import RelationalAutoEncoder
 
-#: Costs that are as good as equal: what a start has found, another has too.
-AGREEING = 1.2, 0.02
+#: Share of what the best laws explain, in nat, that others do as well, where
+#: both have found the same.
+AGREEING = 0.95
 
 
 class Start(NamedTuple):
@@ -25,9 +28,8 @@ class Start(NamedTuple):
 
     Args:
         number: 0 is the encoder's guess, others are random graphs.
-        cost: Median over held-out systems of the robust error
-            :math:`\log(1 + e^2 / d^2)`, of frames that their graphs were not
-            inferred from.
+        cost: What :func:`held_out_cost` says, below 0 where laws explain
+            something.
     """
     number: int
     cost: float
@@ -113,7 +115,7 @@ def discover_force_laws(
             best = start, fit.state
             continue
         better, worse = sorted([start.cost, best[0].cost])
-        confirmed = worse <= AGREEING[0] * better + AGREEING[1]
+        confirmed = worse < 0 and worse <= AGREEING * better
         if start.cost < best[0].cost:
             best = start, fit.state
         if confirmed:
@@ -131,12 +133,16 @@ def discover_force_laws(
 
 
 def held_out_cost(judge: LawFit, generator: torch.Generator) -> float:
-    """Median cost of systems, in the second half of whose transitions laws
-    are judged; their graphs are inferred from the first half.
+    """How badly laws explain systems, in the second half of whose transitions
+    they are judged; their graphs are inferred from the first half.
 
     Args:
         judge: The systems; graphs are searched anew.
         generator: Source of the random graphs to start from.
+
+    Returns:
+        The median over systems of the negative log-likelihood of their
+        errors, Cauchy's, in nat per number, less that without forces.
     """
     search, total = judge.search, judge.flights.change.size(1)
     first = judge.num_observed
@@ -144,13 +150,25 @@ def held_out_cost(judge: LawFit, generator: torch.Generator) -> float:
         first = (total + 1) // 2
     search.choice = search.draw(generator)
     evidence = judge.evidence(judge.flights.take(slice(0, first)))
-    for stage in blind([*ANNEALING, ANNEALING[-1]]):
-        search.sweep(evidence, stage)
+    find_graphs(search, evidence, blind(ANNEALING), 0, generator)
     rest = judge.flights.take(slice(first, None))
     if rest.change.size(1):
         evidence = judge.evidence(rest)
-    cost = judge.cost(ANNEALING[-1].tolerance, evidence)
-    return cost.median().item()
+    left = evidence.errors(search.channels)
+    idle = evidence.errors(torch.zeros_like(search.channels))
+    surprise = (_surprise(judge, errors, evidence.flights)
+                for errors in (left, idle))
+    return (next(surprise) - next(surprise)).median().item()
+
+
+def _surprise(judge: LawFit, errors: Tensor, flights: Flights) -> Tensor:
+    """The negative log-likelihood of each system's errors, in nat per number,
+    :obj:`[num_systems]`."""
+    width = torch.stack([
+        cauchy_width(part) for part in errors[flights.valid].unbind(-1)
+    ]) if bool(flights.valid.any()) else errors.new_ones(errors.size(-1))
+    nll = cauchy_nll(errors, width).mean(-1) * flights.valid
+    return judge.mean_of_systems(nll.sum(-1), flights)
 
 
 def align(search: GraphSearch, state: State) -> State:

@@ -5,13 +5,16 @@ import torch
 from torch import Tensor
 
 from pyg_fnri.inference.law_fit import LawFit, State
-from pyg_fnri.inference.sweep import Stage
+from pyg_fnri.inference.sweep import Objective, Stage
 
 #: What a basis is tried at, and what graphs and laws then go through.
 SCREENING = Stage(0.02, 0.0)
 REANNEALING = tuple(
     Stage(tolerance, 0.0)
     for tolerance in (0.1, 0.05, 0.02, 0.01, 0.005, 0.002))
+
+#: Share of the cost, or of what laws explain, that another round is worth.
+LEAST_GAIN = 0.01
 
 
 @torch.no_grad()
@@ -20,7 +23,7 @@ def disentangle(
     generator: torch.Generator,
     num_tried: int = 3,
     max_rounds: int = 6,
-) -> float:
+) -> None:
     r"""Looks for laws that explain the motion better, as other combinations
     of the present ones.
 
@@ -39,25 +42,25 @@ def disentangle(
         generator: Source of randomness.
         num_tried: How many bases are annealed in a round.
         max_rounds: How many rounds at the most.
-
-    Returns:
-        The cost in the end, see :meth:`LawFit.cost`, a mean over systems.
     """
-    last = REANNEALING[-1]
     options = fit.search.options
     candidates = bases(options)
-    best, best_cost = fit.state, fit.cost(last.tolerance).mean().item()
+    best = fit.state
     for _ in range(max_rounds):
         fit.state = best
+        # What is left over now says how large the noise is at the most.
+        last = fit.bounded(REANNEALING[-1])
+        best_cost, idle = fit.cost(last).mean().item(), _idle_cost(fit, last)
         # Every third transition will do to choose what to try.
         thinned = fit.flights.take(slice(None, None, 3))
         evidence, screened = fit.evidence(thinned), []
-        present = fit.cost(SCREENING.tolerance, evidence).mean().item()
+        screening = fit.bounded(SCREENING, evidence)
+        present = fit.cost(screening, evidence).mean().item()
         for number, basis in enumerate(candidates):
             combined = evidence.in_basis(basis)
             fit.search.choice = nearest(options, basis)[best.choice]
-            fit.search.sweep(combined, SCREENING)
-            cost = fit.cost(SCREENING.tolerance, combined).mean().item()
+            fit.search.sweep(combined, screening)
+            cost = fit.cost(screening, combined).mean().item()
             # The present basis, annealed anew, is always worth a try.
             if number == 0 or cost < 2 * present:
                 state = State(basis @ best.laws, fit.search.choice)
@@ -67,17 +70,25 @@ def disentangle(
             fit.state = state
             fit.expect(REANNEALING[0])
             fit.anneal(REANNEALING, generator)
-            cost = fit.cost(last.tolerance).mean().item()
+            cost = fit.cost(last).mean().item()
             if cost < found_cost:
                 found, found_cost = fit.state, cost
             if cost < 0.5 * best_cost:
                 break  # A way out, if not the only one.
-        improved = found_cost < 0.99 * best_cost
-        best, best_cost = found, found_cost
-        if not improved:
+        best = found
+        gain = best_cost - found_cost
+        if gain < LEAST_GAIN * min(best_cost, idle - best_cost):
             break
     fit.state = best
-    return best_cost
+
+
+def _idle_cost(fit: LawFit, cost: Objective) -> float:
+    """The mean cost where nothing interacts."""
+    state = fit.state
+    fit.layer.law.reset_parameters()
+    out = fit.cost(cost).mean().item()
+    fit.state = state
+    return out
 
 
 def bases(options: Tensor) -> list[Tensor]:

@@ -25,9 +25,9 @@ class Progress(NamedTuple):
     Args:
         iteration: Counted from 1.
         changed: Share of the choices that the last sweep changed.
-        cost: Mean robust error :math:`\log(1 + e^2 / d^2)` of the systems'
-            frames, at the last stage's tolerance: comparable between
-            iterations and runs, and known without labels.
+        cost: What errors cost by the last stage, a mean over particles and
+            transitions: comparable between iterations and runs, and known
+            without labels.
         edge_type: The present graph, :obj:`[num_edges, num_layers]`.
     """
     iteration: int
@@ -50,8 +50,9 @@ def fit_force_laws(
     graphs (M-step, robust least squares) and then sweeps over the graphs with
     the laws (E-step, iterated conditional modes), with a tolerance that gets
     smaller. Laws that are known already, and not zero, are where it starts.
-    At last, graphs are searched anew from random ones: those that are stuck
-    bend the laws at distances that few pairs are seen at.
+    At last, graphs are searched anew
+    (:func:`~pyg_fnri.inference.refine.find_graphs`): those that are stuck bend
+    the laws at distances that few pairs are seen at.
 
     Args:
         model: A model whose encoder has been trained, and whose decoder's
@@ -77,7 +78,7 @@ def fit_force_laws(
 
     def report(iteration: int, changed: int) -> None:
         if on_iteration is not None:
-            cost = fit.cost(annealing[-1].tolerance).mean().item()
+            cost = fit.cost(annealing[-1]).mean().item()
             on_iteration(
                 Progress(iteration, changed / fit.search.choice.numel(), cost,
                          fit.search.result().edge_type))
@@ -88,9 +89,10 @@ def fit_force_laws(
         changed = fit.expect(stage)
         report(iteration, changed)
     fit.maximise(annealing[-1], generator)
-    changed = fit.settle(annealing, generator)
+    before = fit.search.choice
+    fit.find_graphs(annealing, generator)
     fit.maximise(annealing[-1], generator)
     # Where systems are few, all transitions say more than sixteen.
     enough = ENOUGH_CHANGES // fit.search.system.numel()
     fit.maximise(annealing[-1], generator, max(16, enough))
-    report(len(annealing) + 1, changed)
+    report(len(annealing) + 1, int((fit.search.choice != before).sum()))

@@ -3,6 +3,7 @@ import torch
 from torch import Tensor
 
 from pyg_fnri.inference.impulses import Flights
+from pyg_fnri.inference.sweep import Objective
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
 
@@ -33,15 +34,16 @@ def fit_laws(
     layer: ForceLawDecoder,
     flights: Flights,
     channels: Tensor,
-    tolerance: float,
+    cost: Objective,
     generator: torch.Generator,
     num_transitions: int = 16,
     num_iterations: int = 3,
 ) -> None:
     r"""Fits the tables of all laws at once, in place.
 
-    Minimises :math:`\sum \log(1 + e^2 / d^2)` over the particles' errors by
-    iteratively reweighted least squares, linear in the tables. Laws are
+    Minimises a robust cost of the particles' errors, such as :math:`\sum
+    \log(1 + e^2 / d^2)`, by iteratively reweighted least squares, linear in
+    the tables. Laws are
     smooth: their second differences are penalised, barely where there are
     data.
 
@@ -49,7 +51,7 @@ def fit_laws(
         layer: Holds the laws, and what they are at the start.
         flights: What happened.
         channels: The graph, :obj:`[V, num_channels]`.
-        tolerance: :math:`d^2`, in units of :obj:`layer.scale` squared.
+        cost: What to minimise, of errors in units of :obj:`layer.scale`.
         generator: Picks the transitions to look at.
         num_transitions: How many of them; all if there are fewer.
         num_iterations: Of reweighting.
@@ -73,7 +75,7 @@ def fit_laws(
         right = torch.zeros_like(penalty[0])
         for k, design in enumerate(designs):
             error = change[:, k] - (design @ table).view_as(change[:, k])
-            weight = valid[:, k] / (1 + error.square() / tolerance)
+            weight = valid[:, k] * cost.weight(error)
             weighted = design * weight.reshape(-1, 1)
             normal += (design.t() @ weighted).double()
             right += (change[:, k].reshape(-1) @ weighted).double()

@@ -1,4 +1,5 @@
 """Graphs and force laws of some systems, as they are fitted to each other."""
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, Optional
@@ -9,14 +10,19 @@ from torch_geometric.data import Data
 
 from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
-from pyg_fnri.inference.restarts import settle
+from pyg_fnri.inference.likelihood import StudentErrors, fit_student
+from pyg_fnri.inference.refine import find_graphs
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.inference.sweep import Stage
+from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT, Objective, Stage
 from pyg_fnri.nn import RelationalAutoEncoder, known_masses
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
 #: A few graphs that are stuck do no harm to laws.
 NUM_RESTARTS = 8
+
+#: Transitions and errors to look at for how large these are, and iterations:
+#: a bound is rough.
+NUM_LOOKS, NUM_ROWS, NUM_ITERATIONS = 8, 1_000, 15
 
 
 class State(NamedTuple):
@@ -64,21 +70,44 @@ class LawFit:
         """Fits the laws to the graphs (M-step). Few transitions, drawn anew
         each time, are quicker, and shake laws out of local optima."""
         fit_laws(self.layer, self.flights, self.search.channels,
-                 stage.tolerance, generator, num_transitions)
+                 self.bounded(stage), generator, num_transitions)
 
     def expect(self, stage: Stage) -> int:
         """Sweeps over the graphs with the laws (E-step); how many choices
         that changed."""
-        return self.search.sweep(self.evidence(), stage)
+        evidence = self.evidence()
+        return self.search.sweep(evidence, self.bounded(stage, evidence))
 
-    def settle(self, stages: Sequence[Stage],
-               generator: torch.Generator) -> int:
-        """Searches the graphs of all systems anew with the laws, see
-        :func:`~pyg_fnri.inference.restarts.settle`; how many choices that
-        changed."""
-        before = self.search.choice
-        settle(self.search, self.evidence(), stages, generator, NUM_RESTARTS)
-        return int((self.search.choice != before).sum())
+    def bounded(self, stage: Stage,
+                evidence: Optional[ImpulseEvidence] = None) -> StudentErrors:
+        """The stage with tolerances that are not below what the present graphs
+        leave unexplained: below the noise, a wrong graph is as good as any.
+
+        Args:
+            stage: Its tolerance is the least one.
+            evidence: What the laws say, of some transitions by default.
+        """
+        if evidence is None:
+            few = slice(None, None,
+                        self.flights.change.size(1) // NUM_LOOKS or None)
+            evidence = self.evidence(self.flights.take(few))
+        errors = evidence.errors(self.search.channels)
+        seen = errors[(errors != 0).any(-1)]
+        if not len(seen):
+            seen = errors.flatten(0, 1)  # Nothing is left to be explained.
+        degrees, scale = fit_student(seen[::math.ceil(len(seen) / NUM_ROWS)],
+                                     NUM_ITERATIONS)
+        fitted = StudentErrors(tuple(degrees.tolist()), tuple(scale.tolist()),
+                               (EVIDENCE_WEIGHT, ) * len(scale),
+                               stage.prior_weight)
+        return fitted.at_least(stage.tolerance)
+
+    def find_graphs(self, stages: Sequence[Stage],
+                    generator: torch.Generator) -> None:
+        """Searches the graphs of all systems anew with the laws, as
+        :func:`~pyg_fnri.inference.refine.find_graphs` does."""
+        find_graphs(self.search, self.evidence(), stages, NUM_RESTARTS,
+                    generator)
 
     def anneal(self, stages: Sequence[Stage],
                generator: torch.Generator) -> None:
@@ -91,19 +120,22 @@ class LawFit:
         """What the laws say, of all transitions or of some."""
         return ImpulseEvidence(flights or self.flights, self.layer)
 
-    def cost(self, tolerance: float,
+    def cost(self, objective: Objective,
              evidence: Optional[ImpulseEvidence] = None) -> Tensor:
-        r"""Mean robust error :math:`\log(1 + e^2 / d^2)` of each system by
-        the laws or by other evidence, :obj:`[num_systems]`; known without
-        labels."""
+        """What errors cost by the laws or by other evidence, per particle and
+        transition, a mean for each system, :obj:`[num_systems]`; known
+        without labels."""
         evidence = evidence or self.evidence()
-        errors = evidence.errors(self.search.channels)
-        valid = evidence.flights.valid
-        error = (errors.square() / tolerance).log1p().mean(-1)
+        cost = objective.cost(evidence.errors(self.search.channels))
+        return self.mean_of_systems(cost, evidence.flights)
+
+    def mean_of_systems(self, total: Tensor, flights: Flights) -> Tensor:
+        """Of each particle's sum over its valid transitions, the mean over
+        those of each system, :obj:`[num_systems]`."""
         system = self.search.system
-        out = error.new_zeros(2, self.search.num_systems)
-        out[0].index_add_(0, system, error.sum(-1))  # 0 where not valid.
-        out[1].index_add_(0, system, valid.sum(-1).to(error))
+        out = total.new_zeros(2, self.search.num_systems)
+        out[0].index_add_(0, system, total)
+        out[1].index_add_(0, system, flights.valid.sum(-1).to(total))
         return out[0] / out[1].clamp(min=1)
 
     def randomise(self, generator: torch.Generator) -> None:

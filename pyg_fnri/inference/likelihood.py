@@ -12,7 +12,7 @@ from pyg_fnri.inference.sweep import Objective
 DEGREES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 100.0)
 
 #: Particles and transitions to look at, of which there may be millions.
-NUM_ROWS = 10_000
+NUM_ROWS = 4_000
 
 #: Scales below it mean that there is no error at all, as in the third
 #: coordinate of motion in a plane.
@@ -63,6 +63,19 @@ class StudentErrors(Objective):
         cost = (errors.square() / (degrees * scale.square())).log1p()
         # Time first: what a feature weighs is the same at all times.
         return (cost.sum(-2) * share * (degrees + 1) / 2).sum(-1)
+
+    def weight(self, errors: Tensor) -> Tensor:
+        degrees, scale, share = map(errors.new_tensor,
+                                    (self.degrees, self.scale, self.share))
+        slope = 1 / (degrees * scale.square() + errors.square())
+        return share * (degrees + 1) / 2 * slope
+
+    def at_least(self, tolerance: float) -> 'StudentErrors':
+        """The same with no tolerance :math:`\nu s^2` below one."""
+        scale = tuple(
+            max(s, math.sqrt(tolerance / d))
+            for s, d in zip(self.scale, self.degrees))
+        return replace(self, scale=scale)
 
     def widened(self, factor: float) -> 'StudentErrors':
         """The same for errors that are so many times as large."""

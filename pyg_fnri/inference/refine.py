@@ -7,6 +7,8 @@ from torch_geometric.data import Data
 
 from pyg_fnri.inference.evidence import DecoderEvidence, Evidence
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.likelihood import StudentErrors, fit_errors
+from pyg_fnri.inference.relaxation import relax_and_sweep
 from pyg_fnri.inference.restarts import settle
 from pyg_fnri.inference.search import GraphSearch, Refined
 from pyg_fnri.inference.sweep import Objective, Stage
@@ -24,6 +26,12 @@ ANNEALING = (
     Stage(0.002, 0.1),
 )
 
+#: Times the fitted scale: from afar, most errors are far above it.
+WIDENING = (30.0, 10.0, 5.0, 3.0, 2.0, 1.0)
+
+#: How often the likelihood is fitted to the errors of better graphs.
+NUM_FITS = 2
+
 
 @torch.no_grad()
 def refine(
@@ -36,11 +44,17 @@ def refine(
     """Improves the encoder's graph by what the decoder makes of the observed
     frames :obj:`x`; labels and the continuation :obj:`y` are not looked at.
 
+    First with given tolerances, then with a likelihood that is fitted to the
+    errors of the graphs found
+    (:func:`~pyg_fnri.inference.likelihood.fit_errors`), which are of all
+    systems of the batch: errors and noise are taken to be of one kind.
+
     Args:
         model: A trained model with any decoder; force laws are far faster.
         data: Observed trajectories, a :obj:`Data` or :obj:`Batch`; with
             masses :obj:`mass` where they are known.
-        annealing: One sweep each.
+        annealing: Tolerances to begin with. Without any, the encoder's graph
+            stays.
         num_restarts: How often at the most a system is searched anew from
             random graphs, see :func:`~pyg_fnri.inference.restarts.settle`.
             With force laws only: any other decoder takes too long.
@@ -70,30 +84,51 @@ def refined_search(
     """
     search = GraphSearch(model, data)
     layer = model.decoder.layer
-    evidence: Evidence
     if isinstance(layer, ForceLawDecoder):
         flights = Flights([data.x], search.choices, layer.interval,
                           layer.half_width, known_masses(data))
-        evidence = ImpulseEvidence(flights, layer)
-    else:
-        evidence = DecoderEvidence(model, [data.x], data.edge_index,
-                                   search.choices, known_masses(data))
+        impulses = ImpulseEvidence(flights, layer)
+        if annealing:
+            find_graphs(search, impulses, annealing, num_restarts, generator)
+        return search, impulses
+    evidence = DecoderEvidence(model, [data.x], data.edge_index, search.choices,
+                               known_masses(data))
     for stage in annealing:
         search.sweep(evidence, stage)
-    search_anew(search, evidence, annealing, num_restarts, generator)
+    for _ in range(NUM_FITS if annealing else 0):
+        search.sweep(evidence, fitted(search, evidence, annealing[-1]))
     return search, evidence
 
 
-def search_anew(
+def find_graphs(
     search: GraphSearch,
-    evidence: Evidence,
+    evidence: ImpulseEvidence,
     annealing: Sequence[Objective],
     num_restarts: int,
     generator: torch.Generator,
 ) -> None:
-    """Settles the graphs of all systems, see
-    :func:`~pyg_fnri.inference.restarts.settle`, where the evidence is quick
-    enough for that. Arguments are as for :func:`refine`.
+    """The graphs that force laws explain the motion best with, from the
+    encoder's guess and from random graphs.
+
+    Args:
+        search: Holds them in the end.
+        evidence: The errors of the laws.
+        annealing: At least one stage.
+        num_restarts, generator: As for :func:`refine`.
     """
-    if isinstance(evidence, ImpulseEvidence) and annealing and num_restarts > 0:
-        settle(search, evidence, annealing, generator, num_restarts)
+    relax_and_sweep(search, evidence, annealing)
+    for _ in range(NUM_FITS):
+        cost = fitted(search, evidence, annealing[-1])
+        if not isinstance(cost, StudentErrors):
+            break
+        annealing = [cost.widened(factor) for factor in WIDENING]
+        relax_and_sweep(search, evidence, annealing)
+    settle(search, evidence, annealing, generator, num_restarts)
+
+
+def fitted(search: GraphSearch, evidence: Evidence,
+           last: Objective) -> Objective:
+    """The likelihood that fits the errors of the present graphs, or, where no
+    transition says anything about interactions, the last cost."""
+    errors = evidence.errors(search.channels)
+    return fit_errors(errors, last.prior_weight) if bool(errors.any()) else last

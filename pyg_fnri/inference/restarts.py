@@ -4,17 +4,21 @@ from dataclasses import replace
 
 import torch
 
-from pyg_fnri.inference.evidence import Evidence
+from pyg_fnri.inference.impulses import ImpulseEvidence
+from pyg_fnri.inference.relaxation import relax_and_sweep
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.inference.sweep import Objective
 
 #: Times the median cost of a batch from which on a system's graph is doubted.
 OUTLYING = 3.0
 
+#: Starts that have to find the same graph of a system that is doubted.
+ENOUGH = 3
+
 
 def settle(
     search: GraphSearch,
-    evidence: Evidence,
+    evidence: ImpulseEvidence,
     annealing: Sequence[Objective],
     generator: torch.Generator,
     num_restarts: int,
@@ -22,15 +26,19 @@ def settle(
     """Searches anew from random graphs, without the encoder's word before the
     last stage, and keeps for each system what explains it best.
 
+    Every other start relaxes its random graphs first
+    (:func:`~pyg_fnri.inference.relaxation.relax`), which finds what explains
+    all pairs together; the others only sweep, which finds more different
+    graphs where the laws leave something unexplained.
+
     A system is settled, and left alone from then on, once its best graph has
     been found from two independent starts and does not stand out among the
-    batch by its cost. Changing one pair at a time gets stuck where several
-    pairs are wrong together (all those of a particle whose charge is, say, or
-    of two that orbit each other), but seldom at the same place twice.
+    batch by its cost; one that does stand out, once it has been found from
+    three.
 
     Args:
-        search: Has been annealed; holds the best graphs in the end.
-        evidence: The decoder's errors.
+        search: Holds the best graphs so far, and in the end.
+        evidence: The errors of force laws.
         annealing: One sweep each.
         generator: Source of the random graphs.
         num_restarts: How many at the most.
@@ -48,23 +56,34 @@ def settle(
     best = search.choice
     best_cost = search.cost(evidence, last)
     settled = torch.zeros_like(best_cost, dtype=torch.bool)
-    for _ in range(num_restarts):
+    times_found = torch.ones_like(best_cost)
+    for number in range(num_restarts):
         if bool(settled.all()):
             break
-        open_choices = ~settled[owner]
+        is_open = ~settled[owner]
         search.choices = everything._replace(
-            rounds=[r[open_choices[r]] for r in everything.rounds])
-        search.choice = torch.where(open_choices, search.draw(generator), best)
-        # Twice at the end: from afar, one sweep is not always enough.
-        for stage in (*blind, last, last):
-            search.sweep(evidence, stage)
+            rounds=[r[is_open[r]] for r in everything.rounds])
+        search.choice = torch.where(is_open, search.draw(generator), best)
+        if number % 2 == 0:
+            drawn = torch.nn.functional.one_hot(search.choice,
+                                                search.options.size(0))
+            relax_and_sweep(search, evidence, [*blind, last],
+                            (0.5 * drawn + 0.5 / drawn.size(1)),
+                            is_open.nonzero().squeeze(-1))
+        else:
+            for stage in [*blind, last]:
+                search.sweep(evidence, stage)
+        search.sweep(evidence, last)  # From afar, one is not always enough.
         cost = search.cost(evidence, last)
         other = torch.zeros_like(settled)
         other[owner[search.choice != best]] = True
         better = other & (cost < best_cost)
         best = torch.where(better[owner], search.choice, best)
         best_cost = torch.where(better, cost, best_cost)
-        settled |= ~other & (best_cost <= OUTLYING * best_cost.median())
+        times_found = torch.where(better, 1, times_found + ~other)
+        inconspicuous = best_cost <= OUTLYING * best_cost.median()
+        settled |= (times_found >= 2) & inconspicuous
+        settled |= times_found >= ENOUGH
     search.choices, search.choice = everything, best
     search.sweep(evidence, last)  # For the conditional posterior of all.
     return int((~settled).sum())

@@ -6,14 +6,11 @@ from torch_geometric.data import Data
 
 from pyg_fnri.inference.evidence import Evidence
 from pyg_fnri.inference.likelihood import fit_errors
-from pyg_fnri.inference.refine import ANNEALING, refined_search, search_anew
+from pyg_fnri.inference.refine import ANNEALING, refined_search
 from pyg_fnri.inference.search import GraphSearch, Refined
 from pyg_fnri.inference.sweep import Objective
 from pyg_fnri.nn import RelationalAutoEncoder
 from pyg_fnri.nn.latent import most_probable
-
-#: Times the fitted scale: from random graphs, most errors are far above it.
-WIDENING = (30.0, 10.0, 3.0, 1.0)
 
 
 @torch.no_grad()
@@ -32,9 +29,8 @@ def sample_posterior(
     Gibbs sampling from the refined graphs on. In the first sweeps, the
     likelihood of the decoder's errors is fitted to those of the present graphs
     (:func:`~pyg_fnri.inference.likelihood.fit_errors`), which are of all
-    systems of the batch: errors and noise are taken to be of one kind. Halfway,
-    systems are searched anew from random graphs with it, where the decoder is
-    made of force laws. Then it stays, and what is averaged is the probability
+    systems of the batch: errors and noise are taken to be of one kind. Then it
+    stays, and what is averaged is the probability
     of each type given the other edges' present ones, less noisy than counting
     what was drawn. The encoder's word weighs as little as at the end of
     refinement, as it has seen the same frames.
@@ -68,12 +64,7 @@ def sample_posterior(
     search, evidence = refined_search(model, data, ANNEALING, num_restarts,
                                       generator)
     prior_weight = ANNEALING[-1].prior_weight
-    for sweep in range(burn_in):
-        if sweep == burn_in // 2:
-            # What was the best graph for another tolerance may be a bad one.
-            fitted = fit_errors(evidence.errors(search.channels), prior_weight)
-            annealing = [fitted.widened(factor) for factor in WIDENING]
-            search_anew(search, evidence, annealing, num_restarts, generator)
+    for _ in range(burn_in):
         objective = fit_errors(evidence.errors(search.channels), prior_weight)
         search.sweep(evidence, objective, generator)
     return average(search, evidence, objective, num_samples, generator)

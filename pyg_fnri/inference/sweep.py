@@ -25,6 +25,11 @@ class Objective(ABC):
     def cost(self, errors: Tensor) -> Tensor:
         """What errors :obj:`[*, num_transitions, F]` cost, :obj:`[*]`."""
 
+    @abstractmethod
+    def weight(self, errors: Tensor) -> Tensor:
+        """The slope of the cost over the square of each error, of the same
+        shape: where the cost bends, weights of least squares that touch it."""
+
 
 @dataclass(frozen=True)
 class Stage(Objective):
@@ -54,6 +59,9 @@ class Stage(Objective):
     def cost(self, errors: Tensor) -> Tensor:
         cost = (errors.square() / self.tolerance).log1p().flatten(-2).sum(-1)
         return EVIDENCE_WEIGHT * cost
+
+    def weight(self, errors: Tensor) -> Tensor:
+        return EVIDENCE_WEIGHT / (self.tolerance + errors.square())
 
 
 def sweep(

@@ -34,7 +34,7 @@ def plot_laws(
     true: Optional[Array] = None,
     *,
     names: Optional[Sequence[str]] = None,
-    seen: Optional[Array] = None,
+    seen: Union[Array, Sequence[Array], None] = None,
 ) -> Figure:
     r"""Draw learned (solid) over true (dashed) force laws, a panel and a
     colour per channel.
@@ -50,11 +50,11 @@ def plot_laws(
             mass in newton, positive where repulsive, :obj:`[C, K]`.
         true (torch.Tensor, optional): The true laws, :obj:`[C, K]`.
         names (Sequence[str], optional): A name per channel.
-        seen (torch.Tensor, optional): Distances of pairs in the data, in
-            metre, :obj:`[num_seen]`. Their density is drawn below the laws,
-            and each panel tells the
-            :func:`~pyg_fnri.metrics.relative_law_error` if there are true
-            laws.
+        seen (torch.Tensor or list of torch.Tensor, optional): Distances of
+            pairs in the data, in metre, :obj:`[num_seen]`, or a list of such,
+            one per channel. Their density is drawn below the laws, and each
+            panel tells the :func:`~pyg_fnri.metrics.relative_law_error` if
+            there are true laws.
 
     Raises:
         TypeError: If an argument holds anything but real numbers.
@@ -64,24 +64,31 @@ def plot_laws(
     """
     at = check_distance(distance)
     laws = check_laws('learned', learned, len(at))
-    truths, errors = None, None
+    truths: Optional[np.ndarray] = None
+    errors: list[Optional[float]] = [None] * len(laws)
     if true is not None:
         truths = check_laws('true', true, len(at), len(laws))
     if names is None:
         names = [f'channel {channel}' for channel in range(len(laws))]
     check_count('names', len(names), len(laws), 'channels')
     if seen is None:
-        support = np.linspace(at[0], at[-1], 1000)
+        supports = [np.linspace(at[0], at[-1], 1000)] * len(laws)
         right = at[-1]
     else:
-        support = supported_distances(at, seen)
-        right = min(1.08 * support.max(), at[-1])
+        sights = ([seen] *
+                  len(laws) if isinstance(seen, (Tensor, np.ndarray)) else seen)
+        check_count('seen', len(sights), len(laws), 'channels')
+        supports = [supported_distances(at, sight) for sight in sights]
+        right = min(1.08 * max(s.max() for s in supports), at[-1])
         if truths is not None:
-            errors = relative_law_error(at, laws, truths, seen)
+            errors = [
+                relative_law_error(at, law[None], truth[None], sight).item()
+                for law, truth, sight in zip(laws, truths, sights)
+            ]
 
     width = {1: 5.2, 2: 4.5}.get(len(laws), 3.6)
     figure, axes = make_panels(len(laws), width, height=2.8)
-    for channel, ax in enumerate(axes):
+    for channel, (ax, support) in enumerate(zip(axes, supports)):
         color = LAYER_COLORS[channel % len(LAYER_COLORS)]
         ax.set_title(names[channel], fontsize=12, color=color,
                      fontweight='bold')
@@ -91,19 +98,21 @@ def plot_laws(
         values = interpolate(at, curves, support)
         _set_limits(ax, right, values, ground=0. if seen is None else 0.24)
         if seen is not None:
-            _draw_density(ax, check_seen(seen), right)
+            _draw_density(ax, check_seen(sights[channel]), right)
         ax.axhline(0, color=INK, lw=0.8, zorder=1)
         _draw_law(ax, at, laws[channel], support, color)
         if truths is not None:
             ax.plot(at, truths[channel], color=_dark(color), lw=1.3, ls=DASHES,
                     zorder=4)
-        if errors is not None:
+        error = errors[channel]
+        if error is not None:
             first, last = values[0, [support.argmin(), support.argmax()]]
-            _write_error(ax, errors[channel], rising=last > first)
+            _write_error(ax, error, rising=last > first)
         ax.set_xlabel('distance (m)', fontsize=9, color=INK)
     axes[0].set_ylabel('force (N), + repels', fontsize=9, color=INK)
     handles = [Line2D([], [], color=INK, lw=4, alpha=0.65, label='learned')]
-    if max(support.min() - at[0], right - support.max()) > 0.01 * right:
+    gaps = [max(s.min() - at[0], right - s.max()) for s in supports]
+    if max(gaps) > 0.01 * right:
         handles.append(
             Line2D([], [], color=_pale(INK), lw=4, label='extrapolated'))
     if truths is not None:

@@ -56,6 +56,7 @@ def test_classes_that_were_not_shown_are_dealt_out_too():
         assert abs((splits == part).mean() - share) < 0.03
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('part', SPLITS)
 def test_graphs_are_drawn_until_there_are_enough(part):
     split = split_of('springs_charges')

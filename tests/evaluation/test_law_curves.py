@@ -61,14 +61,28 @@ def test_distances_are_those_of_all_frames(systems):
     first = (data.x[0, 0, :2] - data.x[1, 0, :2]).norm()
     last = (data.y[3, -1, :2] - data.y[2, -1, :2]).norm()
     for distance in (first, last):
-        assert (curves.seen - distance).abs().min() < 1e-6
+        assert (curves.seen[0] - distance).abs().min() < 1e-6
     num_pairs, num_steps = systems[0].num_edges, 98
-    assert len(curves.seen) == len(systems) * num_pairs * num_steps
-    assert curves.distance[0].item() == pytest.approx(curves.seen.min().item())
-    assert curves.distance[-1].item() == pytest.approx(curves.seen.max().item())
+    seen, same = curves.seen
+    assert seen.equal(same)
+    assert len(seen) == len(systems) * num_pairs * num_steps
+    assert curves.distance[0].item() == pytest.approx(seen.min().item())
+    assert curves.distance[-1].item() == pytest.approx(seen.max().item())
     assert (curves.distance.diff() > 0).all()
     few = law_curves(layer, systems, num_systems=2)
-    assert len(few.seen) == 2 * num_pairs * num_steps
+    assert len(few.seen[0]) == 2 * num_pairs * num_steps
+
+
+def test_true_forces_are_judged_where_they_act(systems):
+    layer = make_layer(Spring().magnitude, Charge().magnitude)
+    curves = law_curves(layer, systems, SAME)
+    label = torch.cat([data.edge_label for data in systems])
+    for seen, num_pairs in zip(curves.seen, label.sum(0).tolist()):
+        assert len(seen) == num_pairs * 98
+    charged = [(data.x[1, 0, :2] - data.x[0, 0, :2]).norm() for data in systems
+               if data.edge_label[0, 1]]
+    for distance in charged:
+        assert (curves.seen[1] - distance).abs().min() < 1e-6
 
 
 @pytest.mark.parametrize('relabelling', [None, MIXED])
@@ -112,7 +126,7 @@ def test_particles_in_one_place_have_no_distance(systems):
     data = systems[0]
     data.x[1, 0] = data.x[0, 0]
     curves = law_curves(layer, [data])
-    assert curves.seen.min() > 0 and curves.distance.isfinite().all()
+    assert curves.seen[0].min() > 0 and curves.distance.isfinite().all()
     data.x[:] = data.y[:] = 1.
     with pytest.raises(ValueError, match='no two particles at a distance'):
         law_curves(layer, [data])

@@ -1,4 +1,5 @@
 import importlib
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -7,20 +8,24 @@ from pyg_fnri.experiments.ablations import (
     ABLATIONS,
     DISCOVERY,
     DISENTANGLE,
+    REFINEMENT,
+    RELAXATION,
     SAMPLING,
     Method,
 )
 from pyg_fnri.inference import Stage
 from pyg_fnri.inference.em import EM_ANNEALING
 
-discovery, disentangle, sampling = map(importlib.import_module,
-                                       (DISCOVERY, DISENTANGLE, SAMPLING))
+discovery, disentangle, refinement, relaxation, sampling = map(
+    importlib.import_module,
+    (DISCOVERY, DISENTANGLE, REFINEMENT, RELAXATION, SAMPLING))
 
 
 def parts():
     """All that can be taken out."""
-    return (discovery.ANNEALING, discovery.AGREEING, discovery.disentangle,
-            disentangle.SCREENING, disentangle.REANNEALING, sampling.ANNEALING)
+    return (discovery.ANNEALING, discovery.disentangle, disentangle.SCREENING,
+            disentangle.REANNEALING, refinement.fit_errors, relaxation.relax,
+            sampling.ANNEALING, sampling.fit_errors)
 
 
 def test_everything_is_the_library_as_it_is():
@@ -80,4 +85,10 @@ def test_parts_are_out_while_it_lasts():
             assert len({stage.tolerance for stage in stages}) == 1
     with Method(robust=False).in_place():
         assert disentangle.SCREENING.tolerance > 1e6
-        assert discovery.AGREEING[1] == 0
+        errors = torch.randn(50, 20, 2) * torch.tensor([1.0, 3.0])
+        errors[0] = 100.0  # Robust likelihoods would look through it.
+        fitted = refinement.fit_errors(errors, 0.1)
+        assert fitted.scale[0] > 10 and min(fitted.degrees) > 1e3
+    with Method(relaxed=False).in_place():
+        search = SimpleNamespace(choice=object())
+        assert relaxation.relax(search, None, []) is search.choice

@@ -42,7 +42,10 @@ def find(make_model):
     return find
 
 
-@pytest.mark.parametrize('system, name', BROKEN, ids=[n for _, n in BROKEN])
+@pytest.mark.parametrize('system, name', [
+    pytest.param(*case, id=case[1], marks=[pytest.mark.slow] * (number > 0))
+    for number, case in enumerate(BROKEN)
+])
 def test_what_is_broken_is_named(find, system, name):
     found = find(*batches(system))
     assert found[0].name == name
@@ -54,6 +57,7 @@ def test_nothing_is_found_where_laws_hold(find):
     assert find(*batches(Lawful())) == []
 
 
+@pytest.mark.slow
 def test_noise_is_nothing(find):
     noisy = []
     for batch in batches(Lawful()):
@@ -65,6 +69,7 @@ def test_noise_is_nothing(find):
     assert find(*noisy) == []
 
 
+@pytest.mark.slow
 def test_twice_the_friction_is_twice_the_finding(make_model):
     """With the true laws and graphs, in units of the same force."""
     sizes = []
@@ -80,6 +85,7 @@ def test_twice_the_friction_is_twice_the_finding(make_model):
     assert sizes[1] == pytest.approx(2 * sizes[0], rel=0.1)
 
 
+@pytest.mark.slow
 def test_labels_are_not_looked_at(make_model):
     _, val = batches(Friction())
     model = make_model(val.edge_label, half_width=None)

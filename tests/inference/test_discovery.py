@@ -133,6 +133,7 @@ def test_frames_to_come_are_not_looked_at_for_graphs(batch, make_model):
     assert torch.equal(judge.search.choice, before)
 
 
+@pytest.mark.slow
 def test_labels_are_not_looked_at(systems, make_blank, in_short):
     batch, tables = Batch.from_data_list(systems[:8]), []
     for labels in (batch.edge_label, 1 - batch.edge_label, None):

@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
+from pyg_fnri.inference import Stage
 from pyg_fnri.inference.choices import find_choices
 from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
@@ -35,7 +36,8 @@ def fit(layer, flights, channels, tolerances=(0.1, 0.002), seed=0, **kwargs):
     fit_scale(layer, flights)
     generator = torch.Generator().manual_seed(seed)
     for tolerance in tolerances:
-        fit_laws(layer, flights, channels, tolerance, generator, **kwargs)
+        fit_laws(layer, flights, channels, Stage(tolerance, 0.0), generator,
+                 **kwargs)
 
 
 def law_error(law, flights):
@@ -106,7 +108,7 @@ def test_robust_errors_get_smaller(batch, choices, truth):
         errors = ImpulseEvidence(flights, layer).errors(truth)
         cost.append((errors.square() / 0.01).log1p().mean().item())
         # All transitions, so that it is the same sum that is minimised.
-        fit_laws(layer, flights, truth, 0.01, torch.Generator(),
+        fit_laws(layer, flights, truth, Stage(0.01, 0.0), torch.Generator(),
                  num_transitions=30, num_iterations=1)
     assert cost[-1] < 0.2 * cost[0]
     for before, after in zip(cost, cost[1:]):

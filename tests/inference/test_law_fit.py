@@ -12,6 +12,7 @@ from pyg_fnri.experiments.misspecified import Lawful, UnequalMasses
 from pyg_fnri.inference import Stage, refine
 from pyg_fnri.inference.em import EM_ANNEALING
 from pyg_fnri.inference.law_fit import LawFit, State, blind
+from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT
 from pyg_fnri.metrics import relative_law_error
 from pyg_fnri.nn import (
     ForceLaw,
@@ -22,6 +23,9 @@ from pyg_fnri.nn import (
 )
 from pyg_fnri.simulation.initial_state import in_streams
 from pyg_fnri.transforms import NearestNeighbours
+
+#: What annealing ends with.
+LAST = Stage(0.002, 0.0)
 
 
 class Ignorant(torch.nn.Module):
@@ -47,9 +51,9 @@ def generator(seed=0):
 
 
 def test_cost_of_a_system_does_not_depend_on_the_others(systems, make_fit):
-    whole = make_fit(Batch.from_data_list(systems[:4])).cost(0.002)
+    whole = make_fit(Batch.from_data_list(systems[:4])).cost(LAST)
     alone = [
-        make_fit(Batch.from_data_list([data])).cost(0.002)
+        make_fit(Batch.from_data_list([data])).cost(LAST)
         for data in systems[:4]
     ]
     torch.testing.assert_close(whole, torch.cat(alone))
@@ -60,27 +64,44 @@ def test_cost_is_a_mean_over_transitions_that_say_something(systems, make_fit):
     fit = make_fit(systems[0])
     fit.flights.valid[:, ::3] = False
     errors = fit.evidence().errors(fit.search.channels)[fit.flights.valid]
-    expected = (errors.square() / 0.1).log1p().mean()
-    assert fit.cost(0.1).item() == pytest.approx(expected.item(), rel=1e-5)
+    expected = EVIDENCE_WEIGHT * (errors.square() / 0.1).log1p().sum(-1).mean()
+    cost = fit.cost(Stage(0.1, 0.0))
+    assert cost.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_tolerances_are_not_below_the_noise(batch, make_fit):
+    clean, noisy = make_fit(batch), batch.clone()
+    for key in ('x', 'y'):
+        noisy[key] = batch[key] + 0.01 * torch.randn(batch[key].size())
+    noisy = make_fit(noisy)
+
+    def tolerances(fit, least):
+        cost = fit.bounded(Stage(least, 0.0))
+        return [d * s**2 for d, s in zip(cost.degrees, cost.scale)]
+
+    assert tolerances(clean, 0.01) == pytest.approx([0.01] * 4)
+    assert min(tolerances(noisy, 0.01)) > 0.1
+    assert min(tolerances(noisy, 1e9)) == pytest.approx(1e9)
+    assert clean.bounded(Stage(0.1, 0.3)).prior_weight == 0.3
 
 
 def test_right_graphs_and_laws_cost_least(batch, make_fit):
     fit = make_fit(batch)
-    right = fit.cost(0.002)
+    right = fit.cost(LAST)
     fit.search.choice = (fit.search.choice + 1) % 4
-    assert (fit.cost(0.002) > 5 * right).all()
+    assert (fit.cost(LAST) > 5 * right).all()
 
 
 def test_laws_and_graphs_can_be_put_aside(batch, make_fit):
     fit = make_fit(batch)
-    kept, cost = fit.state, fit.cost(0.002)
+    kept, cost = fit.state, fit.cost(LAST)
     fit.randomise(generator())
     assert not fit.layer.law.value.any()
     assert fit.search.choice.unique().tolist() == [0, 1, 2, 3]
-    assert (fit.cost(0.002) > cost).all()
+    assert (fit.cost(LAST) > cost).all()
     # What was put aside has not changed with it.
     fit.state = kept
-    assert torch.equal(fit.cost(0.002), cost)
+    assert torch.equal(fit.cost(LAST), cost)
     fit.maximise(Stage(0.1, 0.0), generator())
     assert not torch.equal(fit.state.laws, kept.laws)
     assert isinstance(kept, State) and kept.laws.size() == (2, 26)

@@ -134,6 +134,23 @@ def test_cost_is_minus_the_log_likelihood():
                                atol=1e-4, rtol=1e-4)
 
 
+def test_weight_is_the_slope_of_the_cost_over_the_square():
+    likelihood = StudentErrors((2.0, 12.0), (0.3, 4.0), (0.5, 1.0), 0.1)
+    square = torch.randn(5, 3, 7, 2).square().double().requires_grad_()
+    slope, = torch.autograd.grad(likelihood.cost(square.sqrt()).sum(), square)
+    torch.testing.assert_close(likelihood.weight(-square.detach().sqrt()),
+                               slope)
+
+
+def test_a_cost_is_below_the_parabolas_that_touch_it():
+    likelihood = StudentErrors((1.0, 40.0), (0.3, 2.0), (0.5, 1.0), 0.1)
+    here, there = torch.randn(2, 1_000, 7, 2).double()
+    parabola = likelihood.cost(here) + (likelihood.weight(here) *
+                                        (there.square() - here.square())).sum(
+                                            (-1, -2))
+    assert (likelihood.cost(there) <= parabola).all()
+
+
 def test_widened_for_larger_errors():
     errors = torch.randn(5, 7, 2)
     likelihood = StudentErrors((2.0, 9.0), (1.0, 3.0), (1.0, 0.5), 0.1)

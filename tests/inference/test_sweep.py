@@ -245,6 +245,15 @@ def test_gibbs_samples_of_three_pairs_have_their_joint_posterior(
     assert ((count / 1_000 - posterior).abs() < 4.5 * error + 1e-3).all()
 
 
+@pytest.mark.parametrize('tolerance', [1e-3, 0.3, 20.0])
+def test_weight_is_the_slope_of_the_cost_over_the_square(tolerance):
+    stage = Stage(tolerance, 0.5)
+    square = torch.randn(5, 3, 7, 2).square().double().requires_grad_()
+    slope, = torch.autograd.grad(stage.cost(square.sqrt()).sum(), square)
+    torch.testing.assert_close(stage.weight(-square.detach().sqrt()), slope)
+    assert slope.unique().numel() > 1
+
+
 @pytest.mark.parametrize('tolerance, weight', [(0.0, 1.0), (-0.1, 1.0),
                                                (math.nan, 1.0), (0.1, -1.0),
                                                (0.1, math.nan)])

@@ -153,6 +153,7 @@ def test_pictures_are_compact(num_channels, size):
     ('true', TRUE * math.inf, ValueError, 'true holds NaN or infinite'),
     ('true', 0 * TRUE, ValueError, 'law of channel 0 is zero'),
     ('names', ['spring'], ValueError, 'names is for 1 channels, expected 3'),
+    ('seen', [SEEN], ValueError, 'seen is for 1 channels, expected 3'),
     ('seen', SEEN[:0], ValueError, 'at least one distance'),
     ('seen', SEEN[None], ValueError, r'expected \[num_seen\]'),
     ('seen', 20 + SEEN, ValueError, 'ranges that overlap'),
@@ -167,3 +168,13 @@ def test_bad_laws_are_refused(name, value, error, message):
     }
     with pytest.raises(error, match=message):
         plot_laws(**{**arguments, name: value})
+
+
+def test_each_law_may_have_distances_of_its_own():
+    middle = float(np.median(SEEN))
+    near, far = SEEN[SEEN < middle], SEEN[SEEN > middle]
+    wrong = TRUE[:2].clone()
+    wrong[:, DISTANCE > middle] *= 1.1
+    first, second = plot_laws(DISTANCE, wrong, TRUE[:2], seen=[near, far]).axes
+    texts = [ax.texts[-1].get_text() for ax in (first, second)]
+    assert texts[0].startswith('error 0.') and texts[1] == 'error 10.0 %'

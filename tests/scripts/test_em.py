@@ -20,6 +20,7 @@ def short(monkeypatch):
     shorten(monkeypatch)
 
 
+@pytest.mark.slow
 def test_laws_of_own_data_and_their_pictures(script, short, load_script,
                                              own_run, own_root, tmp_path):
     arguments = ['--root', own_root, '--out', str(tmp_path)]

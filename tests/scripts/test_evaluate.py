@@ -197,6 +197,7 @@ def test_refined_graphs_are_reported_beside(script, arguments, tmp_path,
     assert len(rows) == 1 and f'{combined:.1f}' in rows[0]
 
 
+@pytest.mark.slow
 def test_sampled_posteriors_are_reported_beside(script, arguments, tmp_path,
                                                 monkeypatch, capsys):
     shown = []

@@ -227,6 +227,7 @@ def test_systems_of_the_same_particles_share_a_graph(script, arguments, own_run,
     assert 2 * graph.number_of_edges() == (table.type > 0).sum()
 
 
+@pytest.mark.slow
 def test_shared_graphs_are_refined_and_are_candidates(script, arguments,
                                                       write_table, tmp_path,
                                                       capsys):

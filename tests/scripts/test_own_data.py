@@ -106,6 +106,7 @@ def test_errors_name_the_option(train, birds, left_out, message):
     assert '\n' not in str(error.value)
 
 
+@pytest.mark.slow
 def test_positions_alone_are_never_taken_for_velocities(train, infer, positions,
                                                         tmp_path):
     with pytest.raises(SystemExit, match='2 features.*--position 0 1, and vel'):
@@ -125,6 +126,7 @@ def test_positions_alone_are_never_taken_for_velocities(train, infer, positions,
         infer(checkpoint, positions, '--time-step', '0.5')
 
 
+@pytest.mark.slow
 def test_windows_may_overlap(train, infer, own_table):
     with pytest.raises(SystemExit, match='2'):
         train(own_table, '--stride', '2')

@@ -453,7 +453,7 @@ def test_em_ends_with_laws(em_run):
 @pytest.mark.filterwarnings('ignore:The dirpath has changed')
 @pytest.mark.parametrize('lost', [
     [],
-    ['best.ckpt', 'taught', 'laws.ckpt'],
+    pytest.param(['best.ckpt', 'taught', 'laws.ckpt'], marks=pytest.mark.slow),
 ])
 def test_em_goes_on_after_its_last_finished_stage(script, em_arguments, em_run,
                                                   tmp_path, lost):

@@ -146,7 +146,8 @@ def test_laws_come_first_and_stay_while_the_encoder_learns(run, guess):
 @pytest.mark.filterwarnings('ignore:The dirpath has changed')
 @pytest.mark.parametrize('lost', [
     ['best.ckpt', 'taught'],
-    ['best.ckpt', 'taught', 'laws.ckpt', 'em.csv', 'em.png'],
+    pytest.param(['best.ckpt', 'taught', 'laws.ckpt', 'em.csv', 'em.png'],
+                 marks=pytest.mark.slow),
 ])
 def test_same_result_after_an_interruption(make, run, copied, lost):
     for path in (copied / name for name in lost):
@@ -185,6 +186,7 @@ def test_nothing_of_a_former_run_is_used_unless_resumed(make, run, copied):
     assert_same_state(state(run / 'best.ckpt'), state(copied / 'best.ckpt'))
 
 
+@pytest.mark.slow
 def test_labels_are_only_measured_by(make, run, train, val, tmp_path):
     wrong = [copy.copy(systems) for systems in (train, val)]
     for systems in wrong:
