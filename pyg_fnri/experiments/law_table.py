@@ -79,12 +79,12 @@ def law_report(results: Mapping[Cell, Result], scale: str,
         'MSE of rollouts of 1, 10 and 20 steps in units of 1e-5 of min-max '
         'scaled positions and velocities. Law error: mean absolute error of '
         'each law over its mean size, in per cent, at the distances seen '
-        '(1 to 99 %) of pairs that it acts on; n where it is of fewer runs than the row, as layers of '
-        'the others stand for no single force. ECE: expected calibration '
-        'error of the combined types, in per cent. Refined: the graphs of '
-        'unseen systems, by what the laws make of the observed frames. From '
-        'nothing: no encoder has been trained. Minutes are of training, all '
-        'stages. The paper gives means of 5 runs.',
+        '(1 to 99 %) of pairs that it acts on; n where it is of fewer runs '
+        'than the row, as layers of the others stand for no single force. '
+        'ECE: expected calibration error of the combined types, in per cent. '
+        'Refined: the graphs of unseen systems, by what the laws make of the '
+        'observed frames. From nothing: no encoder has been trained. Minutes '
+        'are of training, all stages. The paper gives means of 5 runs.',
         *notes_of_runs(shown, scale, command),
     ])
 
