@@ -177,4 +177,4 @@ def test_each_law_may_have_distances_of_its_own():
     wrong[:, DISTANCE > middle] *= 1.1
     first, second = plot_laws(DISTANCE, wrong, TRUE[:2], seen=[near, far]).axes
     texts = [ax.texts[-1].get_text() for ax in (first, second)]
-    assert texts[0].startswith('error 0.') and texts[1] == 'error 10.0 %'
+    assert texts[0].startswith('error 0.') and texts[1] == 'error 10 %'

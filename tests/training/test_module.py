@@ -14,6 +14,7 @@ from small_training import (
 
 from pyg_fnri.baselines import linear_rollout, static_rollout
 from pyg_fnri.experiments.misspecified import Friction
+from pyg_fnri.inference import Stage
 from pyg_fnri.inference.choices import find_choices
 from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
 from pyg_fnri.inference.impulses import Flights
@@ -211,7 +212,8 @@ def fit_true_laws(laws, batch):
     channels = latent.encode_types(batch.edge_label)[choices.edge]
     fit_scale(layer, flights)
     for tolerance in (0.1, 0.02):
-        fit_laws(layer, flights, channels, tolerance, torch.Generator())
+        fit_laws(layer, flights, channels, Stage(tolerance, 0.0),
+                 torch.Generator())
 
 
 def step_error(module, batch):
