@@ -12,7 +12,7 @@ help:  ## Show this list
 
 demo: $(VENV)/.installed  ## Discover springs and charges from motion alone, in minutes
 	$(BIN)/python scripts/train.py @scripts/configs/demo.args
-	$(BIN)/python scripts/evaluate.py --refine --checkpoint runs/demo/best.ckpt --num-systems 4000
+	$(BIN)/python scripts/evaluate.py --refine --checkpoint runs/demo/best.ckpt --num-systems 2000
 
 example: $(VENV)/.installed  ## From a table of trajectories to graphs and pictures
 	$(BIN)/python scripts/train.py @scripts/configs/example.args

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from pyg_fnri.inference import Stage
 from pyg_fnri.inference.likelihood import StudentErrors
-from pyg_fnri.inference.search import GraphSearch
 
 #: Errors, in units of typical changes by forces, are far below its root, also
 #: in close encounters: there log(1 + e^2 / d^2) is a parabola.
@@ -32,7 +31,8 @@ class Method:
         undirected: Whether both directions of a pair are one choice.
         robust: Whether the likelihood is robust, rather than Gaussian.
         annealed: Whether tolerances get smaller, rather than being the last
-            one from the start.
+            one from the start; in fitting laws, none is below the noise, which
+            at the start is all that moves.
         disentangled: Whether entangled laws are disentangled.
         relaxed: Whether interactions of any strength are made discrete,
             rather than changing one pair at a time from random graphs.
@@ -75,7 +75,11 @@ class Method:
         discovery, disentangle, refinement, relaxation, sampling = map(
             importlib.import_module,
             (DISCOVERY, DISENTANGLE, REFINEMENT, RELAXATION, SAMPLING))
+        widening = refinement.WIDENING[-(self.num_stages or 100):]
+        if not self.annealed:
+            widening = widening[-1:] * len(widening)
         parts: list[tuple[Any, str, Any]] = [
+            (refinement, 'WIDENING', widening),
             (discovery, 'ANNEALING', self.stages(discovery.ANNEALING)),
             (sampling, 'ANNEALING', self.stages(sampling.ANNEALING)),
             (disentangle, 'REANNEALING', self.stages(disentangle.REANNEALING)),
@@ -87,7 +91,7 @@ class Method:
                 (sampling, 'fit_errors', _fit_gaussian),
             ]
         if not self.relaxed:
-            parts.append((relaxation, 'relax', _keep))
+            parts.append((relaxation, 'MAX_UNKNOWNS', 0))  # All are swept.
         if not self.disentangled:
             parts.append((discovery, 'disentangle', _leave))
         with ExitStack() as stack:
@@ -113,11 +117,6 @@ ABLATIONS: dict[str, Method] = {
 
 def _leave(*args: Any, **kwargs: Any) -> None:
     """In the place of :func:`~pyg_fnri.inference.disentangle.disentangle`."""
-
-
-def _keep(search: GraphSearch, *args: Any, **kwargs: Any) -> Tensor:
-    """In the place of :func:`~pyg_fnri.inference.relaxation.relax`."""
-    return search.choice
 
 
 def _fit_gaussian(errors: Tensor, prior_weight: float) -> StudentErrors:

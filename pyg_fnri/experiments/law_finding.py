@@ -49,15 +49,15 @@ class FoundLaws(NamedTuple):
         noise: Standard deviation of the noise on each feature, :obj:`[F]`.
         discovery: How they were found.
         accuracy: Of the training systems' graphs.
-        law_error: Relative error of each law; None where no law stands for
-            each force.
+        law_error: Relative error of each force's law; None where one has
+            none.
         seconds: Of the processor that it took.
     """
     model: RelationalAutoEncoder
     noise: Tensor
     discovery: Discovery
     accuracy: EdgeAccuracyResult
-    law_error: Optional[list[float]]
+    law_error: Optional[dict[str, float]]
     seconds: float
 
 
@@ -139,7 +139,10 @@ class LawFinder:
         layer: Any = model.decoder.layer
         curves = law_curves(layer, self._open(condition, seed, 'test'),
                             result.relabelling)
-        return FoundLaws(model, noise, discovery, result, curves.error, seconds)
+        law_error = None
+        if curves.error is not None:
+            law_error = dict(zip(curves.names, curves.error))
+        return FoundLaws(model, noise, discovery, result, law_error, seconds)
 
     def _model(self, condition: Condition, seed: int,
                x: Tensor) -> RelationalAutoEncoder:

@@ -82,8 +82,8 @@ def _row(figures: dict[str, Any]) -> dict[str, float]:
     for layer, accuracy in zip(LAYERS, refined['layers']):
         row[f'accuracy_{layer}'] = accuracy
     if figures['law_error'] is not None:
-        for layer, error in zip(LAYERS, figures['law_error']):
-            row[f'law_error_{layer}'] = error
+        for layer in LAYERS:
+            row[f'law_error_{layer}'] = figures['law_error'][layer]
     return row
 
 
@@ -115,8 +115,8 @@ def _cells(well: dict[int, dict[str, Any]]) -> list[str]:
         _percent(runs, lambda run: run['refined']['combined']),
         *(_percent([run['refined']['layers'] for run in runs], itemgetter(i))
           for i in range(len(LAYERS))),
-        *(_percent([run.get('law_error') for run in runs], itemgetter(i))
-          for i in range(len(LAYERS))),
+        *(_percent([run.get('law_error') for run in runs], itemgetter(layer))
+          for layer in LAYERS),
         _percent(runs, lambda run: run['refined']['calibration_error']),
         _percent(runs, lambda run: run['sampled']['combined']),
         _percent(runs, lambda run: run['sampled']['calibration_error']),
@@ -163,9 +163,9 @@ def _notes(study: Study, made: Sequence[Record], command: str) -> list[str]:
         'Combined, spring, charge: edge accuracy of the refined graphs of the '
         'unseen systems (test split) in per cent, strict: one relabelling for '
         'all systems. Law error: mean absolute error of a law over its mean '
-        'size, in per cent, at the distances seen in unseen systems of 5 '
-        f'particles (1 to 99 %); {MISSING} where no law found stands for one '
-        'force alone. ECE: expected calibration error of the combined types, '
+        'size, in per cent, at the distances seen of pairs that it acts on in '
+        f'unseen systems of 5 particles (1 to 99 %); {MISSING} where no law '
+        'found stands for one force alone. ECE: expected calibration error of the combined types, '
         'in per cent. Sampled: the same, by Gibbs sampling of the posterior. '
         'Confirmed: in how many of the runs two starts found equally good '
         'laws; where they did not, and no label is at hand, the laws are not '

@@ -138,7 +138,8 @@ def held_out_cost(judge: LawFit, generator: torch.Generator) -> float:
 
     Args:
         judge: The systems; graphs are searched anew.
-        generator: Source of the random graphs to start from.
+        generator: Source of the random graphs that systems too large to relax
+            start from.
 
     Returns:
         The median over systems of the negative log-likelihood of their
@@ -156,9 +157,9 @@ def held_out_cost(judge: LawFit, generator: torch.Generator) -> float:
         evidence = judge.evidence(rest)
     left = evidence.errors(search.channels)
     idle = evidence.errors(torch.zeros_like(search.channels))
-    surprise = (_surprise(judge, errors, evidence.flights)
-                for errors in (left, idle))
-    return (next(surprise) - next(surprise)).median().item()
+    gain = (_surprise(judge, idle, evidence.flights) -
+            _surprise(judge, left, evidence.flights))
+    return -gain.median().item()
 
 
 def _surprise(judge: LawFit, errors: Tensor, flights: Flights) -> Tensor:

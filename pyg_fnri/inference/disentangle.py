@@ -77,18 +77,15 @@ def disentangle(
                 break  # A way out, if not the only one.
         best = found
         gain = best_cost - found_cost
-        if gain < LEAST_GAIN * min(best_cost, idle - best_cost):
+        if gain <= LEAST_GAIN * max(0, min(best_cost, idle - best_cost)):
             break
     fit.state = best
 
 
 def _idle_cost(fit: LawFit, cost: Objective) -> float:
     """The mean cost where nothing interacts."""
-    state = fit.state
-    fit.layer.law.reset_parameters()
-    out = fit.cost(cost).mean().item()
-    fit.state = state
-    return out
+    errors = fit.evidence().errors(torch.zeros_like(fit.search.channels))
+    return fit.mean_of_systems(cost.cost(errors), fit.flights).mean().item()
 
 
 def bases(options: Tensor) -> list[Tensor]:

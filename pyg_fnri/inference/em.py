@@ -24,7 +24,8 @@ class Progress(NamedTuple):
 
     Args:
         iteration: Counted from 1.
-        changed: Share of the choices that the last sweep changed.
+        changed: Share of the choices that the last sweep changed, or, in the
+            end, the search anew.
         cost: What errors cost by the last stage, a mean over particles and
             transitions: comparable between iterations and runs, and known
             without labels.
@@ -49,8 +50,8 @@ def fit_force_laws(
     Starts from the encoder's graphs. Each iteration fits the laws to the
     graphs (M-step, robust least squares) and then sweeps over the graphs with
     the laws (E-step, iterated conditional modes), with a tolerance that gets
-    smaller. Laws that are known already, and not zero, are where it starts.
-    At last, graphs are searched anew
+    smaller, as far as the noise. Laws that are known already, and not zero,
+    are where it starts. At last, graphs are searched anew
     (:func:`~pyg_fnri.inference.refine.find_graphs`): those that are stuck bend
     the laws at distances that few pairs are seen at.
 
@@ -91,8 +92,8 @@ def fit_force_laws(
     fit.maximise(annealing[-1], generator)
     before = fit.search.choice
     fit.find_graphs(annealing, generator)
+    # Where systems are few, all transitions say more than sixteen do.
     fit.maximise(annealing[-1], generator)
-    # Where systems are few, all transitions say more than sixteen.
     enough = ENOUGH_CHANGES // fit.search.system.numel()
     fit.maximise(annealing[-1], generator, max(16, enough))
     report(len(annealing) + 1, int((fit.search.choice != before).sum()))

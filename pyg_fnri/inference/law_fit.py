@@ -12,7 +12,7 @@ from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
 from pyg_fnri.inference.likelihood import StudentErrors, fit_student
 from pyg_fnri.inference.refine import find_graphs
-from pyg_fnri.inference.search import GraphSearch
+from pyg_fnri.inference.search import NOT_FINITE, GraphSearch
 from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT, Objective, Stage
 from pyg_fnri.nn import RelationalAutoEncoder, known_masses
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
@@ -86,12 +86,17 @@ class LawFit:
         Args:
             stage: Its tolerance is the least one.
             evidence: What the laws say, of some transitions by default.
+
+        Raises:
+            ValueError: If that is not finite.
         """
         if evidence is None:
             few = slice(None, None,
                         self.flights.change.size(1) // NUM_LOOKS or None)
             evidence = self.evidence(self.flights.take(few))
         errors = evidence.errors(self.search.channels)
+        if not bool(errors.isfinite().all()):
+            raise ValueError(NOT_FINITE)
         seen = errors[(errors != 0).any(-1)]
         if not len(seen):
             seen = errors.flatten(0, 1)  # Nothing is left to be explained.

@@ -71,7 +71,7 @@ class StudentErrors(Objective):
         return share * (degrees + 1) / 2 * slope
 
     def at_least(self, tolerance: float) -> 'StudentErrors':
-        """The same with no tolerance :math:`\nu s^2` below one."""
+        r"""The same with no tolerance :math:`\nu s^2` below one."""
         scale = tuple(
             max(s, math.sqrt(tolerance / d))
             for s, d in zip(self.scale, self.degrees))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_fnri.inference.impulses import ImpulseEvidence
-from pyg_fnri.inference.search import GraphSearch
+from pyg_fnri.inference.search import NOT_FINITE, GraphSearch
 from pyg_fnri.inference.sweep import Objective
 
 #: Variance of a channel that is as good as known: others still move it.
@@ -14,6 +14,13 @@ LEAST_VARIANCE = 1e-2
 
 #: Entries of the matrices that are inverted side by side.
 NUM_ENTRIES = 4_000_000
+
+#: Channels of all pairs of a system whose matrix is worth inverting: those of
+#: 45 particles under two forces.
+MAX_UNKNOWNS = 2_000
+
+#: Entries of the matrices of all particles of a batch, a matrix each.
+MAX_ENTRIES = 100_000_000
 
 #: Last stages that are also swept over, one pair at a time.
 NUM_SWEPT = 3
@@ -27,9 +34,12 @@ def relax_and_sweep(
     members: Optional[Tensor] = None,
 ) -> None:
     """Has graphs found by :func:`relax`, and sweeps over them with the last
-    stages. Arguments are as there."""
-    search.choice = relax(search, evidence, annealing, start, members)
-    for stage in annealing[-NUM_SWEPT:]:
+    stages; with all stages, where one of the systems is too large to relax.
+    Arguments are as there."""
+    if _is_small(search, members):
+        search.choice = relax(search, evidence, annealing, start, members)
+        annealing = annealing[-NUM_SWEPT:]
+    for stage in annealing:
         search.sweep(evidence, stage)
 
 
@@ -67,7 +77,7 @@ def relax(
         The most probable options, :obj:`[V]`; others keep the present ones.
 
     Raises:
-        ValueError: If the forces are not finite.
+        ValueError: If forces are not finite, or too large to compute with.
     """
     choice = search.choice.clone()
     if members is None:
@@ -75,8 +85,7 @@ def relax(
     if not annealing or not members.numel():
         return choice
     if not bool(evidence.effect[members].isfinite().all()):
-        raise ValueError("The decoder's predictions are not finite; check its "
-                         "weights (did training diverge?).")
+        raise ValueError(NOT_FINITE)
     if start is None:
         start = (annealing[0].prior_weight * search.log_prior).softmax(-1)
     options = search.options.double()
@@ -99,8 +108,25 @@ def relax(
             bend = torch.einsum('mc,vcd,md->vm', options, own, options)
             score = slope @ options.t() - bend / 2
             q = (score + stage.prior_weight * log_prior).softmax(-1)
+        if not bool(q.isfinite().all()):
+            raise ValueError(NOT_FINITE)
         choice[part] = q.argmax(-1)
     return choice
+
+
+def _is_small(search: GraphSearch, members: Optional[Tensor]) -> bool:
+    """Whether matrices of the systems, and of their particles, are small."""
+    choices, num_channels = search.choices, search.options.size(1)
+    if members is None:
+        members = torch.arange(choices.edge.numel(), device=choices.edge.device)
+    if not members.numel():
+        return True
+    receiver, sender = choices.receiver[members], choices.sender[members]
+    particle = torch.cat([receiver, sender[choices.mutual[members]]])
+    _, degree = particle.unique(return_counts=True)
+    unknowns = num_channels * int(search.system[receiver].bincount().max())
+    entries = degree.numel() * (num_channels * int(degree.max()))**2
+    return unknowns <= MAX_UNKNOWNS and entries <= MAX_ENTRIES
 
 
 class _Systems(NamedTuple):

@@ -1,4 +1,4 @@
-"""Out of local optima: graphs found twice, from independent starts."""
+"""Out of local optima: graphs found again, from independent starts."""
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def settle(
     Args:
         search: Holds the best graphs so far, and in the end.
         evidence: The errors of force laws.
-        annealing: One sweep each.
+        annealing: What to minimise, one after the other.
         generator: Source of the random graphs.
         num_restarts: How many at the most.
 
@@ -68,7 +68,7 @@ def settle(
             drawn = torch.nn.functional.one_hot(search.choice,
                                                 search.options.size(0))
             relax_and_sweep(search, evidence, [*blind, last],
-                            (0.5 * drawn + 0.5 / drawn.size(1)),
+                            0.5 * drawn + 0.5 / drawn.size(1),
                             is_open.nonzero().squeeze(-1))
         else:
             for stage in [*blind, last]:

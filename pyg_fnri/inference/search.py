@@ -10,6 +10,10 @@ from pyg_fnri.inference.evidence import Evidence
 from pyg_fnri.inference.sweep import Objective, sweep
 from pyg_fnri.nn import RelationalAutoEncoder
 
+#: What is said of predictions that are NaN or infinite.
+NOT_FINITE = ("The decoder's predictions are not finite; check its weights "
+              "(did training diverge?).")
+
 
 class Refined(NamedTuple):
     """An inferred graph.
@@ -83,8 +87,7 @@ class GraphSearch:
                                     self.options, before, objective, generator)
         if not bool(conditional.isfinite().all()):
             # NaN, too, has an argmax: it must not become a graph.
-            raise ValueError("The decoder's predictions are not finite; check "
-                             "its weights (did training diverge?).")
+            raise ValueError(NOT_FINITE)
         self.choice, self.conditional = choice, conditional
         return int((choice != before).sum())
 

@@ -27,8 +27,8 @@ class Objective(ABC):
 
     @abstractmethod
     def weight(self, errors: Tensor) -> Tensor:
-        """The slope of the cost over the square of each error, of the same
-        shape: where the cost bends, weights of least squares that touch it."""
+        """The derivative of the cost by the square of each error, of the same
+        shape: the weights of the least squares that touch it."""
 
 
 @dataclass(frozen=True)

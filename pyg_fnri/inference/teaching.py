@@ -31,8 +31,8 @@ def with_inferred_graphs(
     """
     found, num_systems = [], 0
     for batch in batches:
-        # Some graphs are stuck after so few restarts; a pupil bears that.
-        found.append(refine(model, batch, num_restarts=2).edge_type)
+        # A few graphs are stuck without restarts; a pupil bears that.
+        found.append(refine(model, batch, num_restarts=0).edge_type)
         num_systems += batch.num_graphs
     if not found or num_systems > len(dataset):
         raise ValueError(f"Expected batches of some of the {len(dataset)} "

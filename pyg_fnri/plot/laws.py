@@ -73,13 +73,11 @@ def plot_laws(
     check_count('names', len(names), len(laws), 'channels')
     if seen is None:
         supports = [np.linspace(at[0], at[-1], 1000)] * len(laws)
-        right = at[-1]
     else:
         sights = ([seen] *
                   len(laws) if isinstance(seen, (Tensor, np.ndarray)) else seen)
         check_count('seen', len(sights), len(laws), 'channels')
         supports = [supported_distances(at, sight) for sight in sights]
-        right = min(1.08 * max(s.max() for s in supports), at[-1])
         if truths is not None:
             errors = [
                 relative_law_error(at, law[None], truth[None], sight).item()
@@ -88,7 +86,8 @@ def plot_laws(
 
     width = {1: 5.2, 2: 4.5}.get(len(laws), 3.6)
     figure, axes = make_panels(len(laws), width, height=2.8)
-    for channel, (ax, support) in enumerate(zip(axes, supports)):
+    rights = [min(1.08 * support.max(), at[-1]) for support in supports]
+    for channel, (ax, support, right) in enumerate(zip(axes, supports, rights)):
         color = LAYER_COLORS[channel % len(LAYER_COLORS)]
         ax.set_title(names[channel], fontsize=12, color=color,
                      fontweight='bold')
@@ -111,8 +110,9 @@ def plot_laws(
         ax.set_xlabel('distance (m)', fontsize=9, color=INK)
     axes[0].set_ylabel('force (N), + repels', fontsize=9, color=INK)
     handles = [Line2D([], [], color=INK, lw=4, alpha=0.65, label='learned')]
-    gaps = [max(s.min() - at[0], right - s.max()) for s in supports]
-    if max(gaps) > 0.01 * right:
+    if any(
+            max(s.min() - at[0], right - s.max()) > 0.01 * right
+            for s, right in zip(supports, rights)):
         handles.append(
             Line2D([], [], color=_pale(INK), lw=4, label='extrapolated'))
     if truths is not None:

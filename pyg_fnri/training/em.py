@@ -204,7 +204,7 @@ def _print_start(start: Start) -> None:
     origin = 'random graphs' if start.number else "the encoder's graphs"
     print(
         f'start {start.number}   from {origin}   held-out cost '
-        f'{start.cost:.4g}', flush=True)
+        f'{start.cost:.4g} nat', flush=True)
 
 
 def _with_graphs(module: RelationalInference, systems: Systems) -> Systems:

@@ -81,6 +81,7 @@ def test_true_forces_are_judged_where_they_act(systems):
         assert len(seen) == num_pairs * 98
     charged = [(data.x[1, 0, :2] - data.x[0, 0, :2]).norm() for data in systems
                if data.edge_label[0, 1]]
+    assert charged
     for distance in charged:
         assert (curves.seen[1] - distance).abs().min() < 1e-6
 

@@ -1,5 +1,4 @@
 import importlib
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -24,8 +23,8 @@ discovery, disentangle, refinement, relaxation, sampling = map(
 def parts():
     """All that can be taken out."""
     return (discovery.ANNEALING, discovery.disentangle, disentangle.SCREENING,
-            disentangle.REANNEALING, refinement.fit_errors, relaxation.relax,
-            sampling.ANNEALING, sampling.fit_errors)
+            disentangle.REANNEALING, refinement.WIDENING, refinement.fit_errors,
+            relaxation.MAX_UNKNOWNS, sampling.ANNEALING, sampling.fit_errors)
 
 
 def test_everything_is_the_library_as_it_is():
@@ -83,6 +82,7 @@ def test_parts_are_out_while_it_lasts():
         for stages in (discovery.ANNEALING, disentangle.REANNEALING,
                        sampling.ANNEALING):
             assert len({stage.tolerance for stage in stages}) == 1
+        assert set(refinement.WIDENING) == {1.0}
     with Method(robust=False).in_place():
         assert disentangle.SCREENING.tolerance > 1e6
         errors = torch.randn(50, 20, 2) * torch.tensor([1.0, 3.0])
@@ -90,5 +90,4 @@ def test_parts_are_out_while_it_lasts():
         fitted = refinement.fit_errors(errors, 0.1)
         assert fitted.scale[0] > 10 and min(fitted.degrees) > 1e3
     with Method(relaxed=False).in_place():
-        search = SimpleNamespace(choice=object())
-        assert relaxation.relax(search, None, []) is search.choice
+        assert relaxation.MAX_UNKNOWNS == 0

@@ -5,6 +5,7 @@ import pytest
 from pyg_fnri.experiments.robustness import CURVES, STUDIES
 from pyg_fnri.experiments.robustness_records import Records
 from pyg_fnri.experiments.robustness_report import (
+    LAYERS,
     robustness_curves,
     robustness_report,
 )
@@ -15,7 +16,7 @@ FULL = STUDIES['full']
 def made_up(combined, law_error=(0.01, 0.02), confirmed=True, sampled=None):
     figures = {
         'confirmed': confirmed,
-        'law_error': law_error and list(law_error),
+        'law_error': law_error and dict(zip(LAYERS, law_error)),
         'noise': [0.01, 0.01, 0.02, 0.02],
         'discovery_seconds': 20.,
         'refined': {

@@ -393,3 +393,19 @@ def test_laws_that_are_not_finite_are_no_graph(systems, make_model, value):
     with pytest.raises(ValueError, match='predictions are not finite'):
         relax_and_sweep(search, evidence, ANNEALING)
     assert torch.equal(search.choice, before)
+
+
+def test_large_systems_are_swept(simulate_systems, make_model, monkeypatch):
+    batch = Batch.from_data_list(simulate_systems(4, 8))
+    model = make_model(torch.zeros(4 * 56, 2).long(), confidence=0.0)
+    graphs = []
+    for most in (56, 55):
+        monkeypatch.setattr(relaxation, 'MAX_UNKNOWNS', most)
+        search, evidence = problem(model, batch)
+        relax_and_sweep(search, evidence, ANNEALING)
+        graphs.append(search.choice)
+    search, evidence = problem(model, batch)
+    for stage in ANNEALING:
+        search.sweep(evidence, stage)
+    assert torch.equal(search.choice, graphs[1])
+    assert not torch.equal(*graphs)
