@@ -168,12 +168,12 @@ def _notes(study: Study, made: Sequence[Record], command: str) -> list[str]:
         'found stands for one force alone. ECE: expected calibration error of '
         'the combined types, in per cent. Sampled: the same, by Gibbs sampling '
         'of the posterior. Confirmed: in how many of the runs two starts found '
-        'equally good laws; where they did not, and no label is at hand, the laws are not '
-        'to be trusted. Each seed has systems, initial weights and random '
-        'starts of its own; ± is the standard error of the mean over seeds. '
-        'Points of the curve of particles share their laws. Frames, at another '
-        'interval, are as many as else: they span another time. CPU s: seconds '
-        'of one core.',
+        'equally good laws; where they did not, and no label is at hand, the '
+        'laws are not to be trusted. Each seed has systems, initial weights '
+        'and random starts of its own; ± is the standard error of the mean '
+        'over seeds. Points of the curve of particles share their laws. '
+        'Frames, at another interval, are as many as else: they span another '
+        'time. CPU s: seconds of one core.',
         f'Noise is Gaussian and independent, on positions and velocities of '
         f'all frames of training systems and of unseen ones{_noise(made)}.',
         f'Extent: {study.name}. Made by `{command}`.',
