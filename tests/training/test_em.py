@@ -126,7 +126,8 @@ def test_laws_of_a_single_start_are_doubted(make, tmp_path, monkeypatch, capsys,
     told = [str(w.message) for w in caught if 'of 2 starts' in str(w.message)]
     assert len(told) == (not confirmed)
     lines = capsys.readouterr().out.splitlines()
-    assert "start 0   from the encoder's graphs   held-out cost 0.5 nat" in lines
+    assert ("start 0   from the encoder's graphs   held-out cost 0.5 nat"
+            in lines)
     assert (f'start 1   from random graphs   held-out cost '
             f'{starts[1].cost:.4g} nat') in lines
     assert lines[-1].startswith('iteration 1   changed 0.5   cost 0.25')
