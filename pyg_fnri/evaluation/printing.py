@@ -63,9 +63,8 @@ def print_report(module: RelationalInference, dataset: Systems,
                          f"of {agreement['num_batches']} batches of "
                          f"{batch_size} systems agree")
     if 'law_error' in report:
-        errors = ', '.join(
-            f'{name} {error:.1%}'
-            for name, error in report['law_error'].items())
+        errors = ', '.join(f'{name} {error:.1%}'
+                           for name, error in report['law_error'].items())
         lines.append(f'Relative error of the force laws: {errors}')
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)

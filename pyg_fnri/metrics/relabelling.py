@@ -80,8 +80,8 @@ class Relabelling(NamedTuple):
         if num_channels != sum(sizes) - len(sizes):
             return None
         # What one channel alone stands for, a row per channel.
-        alone = torch.block_diag(*[torch.arange(1, k).view(-1, 1)
-                                   for k in sizes])
+        alone = torch.block_diag(
+            *[torch.arange(1, k).view(-1, 1) for k in sizes])
         true = self(alone).tolist()
         found: dict[tuple[int, int], int] = {}
         for channel, types in enumerate(true):
@@ -89,9 +89,9 @@ class Relabelling(NamedTuple):
             if len(parts) != 1 or parts[0] in found:
                 return None
             found[parts[0]] = channel
-        wanted = [(layer, kind)
-                  for layer, types in enumerate(zip(*self.table))
-                  for kind in range(1, max(types) + 1)]
+        wanted = [(layer, kind) for layer, types in enumerate(zip(*self.table))
+                  for kind in range(1,
+                                    max(types) + 1)]
         if len(found) != len(wanted):
             return None
         return [found[part] for part in wanted]
