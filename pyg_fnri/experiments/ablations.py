@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pyg_fnri.inference import Stage
 from pyg_fnri.inference.likelihood import StudentErrors
+from pyg_fnri.inference.sweep import blind
 
 #: Errors, in units of typical changes by forces, are far below its root, also
 #: in close encounters: there log(1 + e^2 / d^2) is a parabola.
@@ -65,7 +66,7 @@ class Method:
             # The encoder's word would outweigh what little such errors cost.
             stages = [Stage(GAUSSIAN_TOLERANCE, 0.0)] * len(stages)
         if not self.heard:
-            stages = [replace(s, prior_weight=0.0) for s in stages]
+            stages = blind(stages)
         return tuple(stages)
 
     @contextmanager

@@ -11,11 +11,11 @@ from torch_geometric.utils import subgraph
 from pyg_fnri.inference.disentangle import disentangle
 from pyg_fnri.inference.em import EM_ANNEALING, Progress, fit_force_laws
 from pyg_fnri.inference.impulses import Flights
-from pyg_fnri.inference.law_fit import LawFit, State, blind
+from pyg_fnri.inference.law_fit import LawFit, State
 from pyg_fnri.inference.refine import ANNEALING, find_graphs
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.inference.single_steps import cauchy_nll, cauchy_width
-from pyg_fnri.inference.sweep import Stage
+from pyg_fnri.inference.sweep import Stage, blind
 from pyg_fnri.nn import RelationalAutoEncoder
 
 #: Share of what the best laws explain, in nat, that others do as well, where

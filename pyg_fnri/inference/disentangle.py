@@ -4,6 +4,7 @@ import itertools
 import torch
 from torch import Tensor
 
+from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.inference.law_fit import LawFit, State
 from pyg_fnri.inference.sweep import Objective, Stage
 
@@ -50,7 +51,9 @@ def disentangle(
         fit.state = best
         # What is left over now says how large the noise is at the most.
         last = fit.bounded(REANNEALING[-1])
-        best_cost, idle = fit.cost(last).mean().item(), _idle_cost(fit, last)
+        evidence = fit.evidence()
+        best_cost = fit.cost(last, evidence).mean().item()
+        idle = _idle_cost(fit, last, evidence)
         # Every third transition will do to choose what to try.
         thinned = fit.flights.take(slice(None, None, 3))
         evidence, screened = fit.evidence(thinned), []
@@ -82,9 +85,10 @@ def disentangle(
     fit.state = best
 
 
-def _idle_cost(fit: LawFit, cost: Objective) -> float:
+def _idle_cost(fit: LawFit, cost: Objective,
+               evidence: ImpulseEvidence) -> float:
     """The mean cost where nothing interacts."""
-    errors = fit.evidence().errors(torch.zeros_like(fit.search.channels))
+    errors = evidence.errors(torch.zeros_like(fit.search.channels))
     return fit.mean_of_systems(cost.cost(errors), fit.flights).mean().item()
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.inference.law_fit import LawFit
 from pyg_fnri.inference.sweep import Stage
 from pyg_fnri.nn import RelationalAutoEncoder
@@ -77,9 +78,9 @@ def fit_force_laws(
     fit.fit_scale()
     known = bool(fit.layer.law.value.any())
 
-    def report(iteration: int, changed: int) -> None:
+    def report(iteration: int, changed: int, evidence: ImpulseEvidence) -> None:
         if on_iteration is not None:
-            cost = fit.cost(annealing[-1]).mean().item()
+            cost = fit.cost(annealing[-1], evidence).mean().item()
             on_iteration(
                 Progress(iteration, changed / fit.search.choice.numel(), cost,
                          fit.search.result().edge_type))
@@ -87,8 +88,8 @@ def fit_force_laws(
     for iteration, stage in enumerate(annealing, start=1):
         if iteration > 1 or not known:
             fit.maximise(stage, generator)
-        changed = fit.expect(stage)
-        report(iteration, changed)
+        evidence = fit.evidence()
+        report(iteration, fit.expect(stage, evidence), evidence)
     fit.maximise(annealing[-1], generator)
     before = fit.search.choice
     fit.find_graphs(annealing, generator)
@@ -96,4 +97,5 @@ def fit_force_laws(
     fit.maximise(annealing[-1], generator)
     enough = ENOUGH_CHANGES // fit.search.system.numel()
     fit.maximise(annealing[-1], generator, max(16, enough))
-    report(len(annealing) + 1, int((fit.search.choice != before).sum()))
+    changed = int((fit.search.choice != before).sum())
+    report(len(annealing) + 1, changed, fit.evidence())

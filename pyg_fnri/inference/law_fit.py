@@ -1,7 +1,6 @@
 """Graphs and force laws of some systems, as they are fitted to each other."""
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple, Optional
 
 import torch
@@ -72,10 +71,11 @@ class LawFit:
         fit_laws(self.layer, self.flights, self.search.channels,
                  self.bounded(stage), generator, num_transitions)
 
-    def expect(self, stage: Stage) -> int:
-        """Sweeps over the graphs with the laws (E-step); how many choices
-        that changed."""
-        evidence = self.evidence()
+    def expect(self, stage: Stage,
+               evidence: Optional[ImpulseEvidence] = None) -> int:
+        """Sweeps over the graphs with the laws (E-step), or with what is
+        known already of these; how many choices that changed."""
+        evidence = evidence or self.evidence()
         return self.search.sweep(evidence, self.bounded(stage, evidence))
 
     def bounded(self, stage: Stage,
@@ -157,8 +157,3 @@ class LawFit:
     def state(self, state: State) -> None:
         self.layer.law.value.data.copy_(state.laws)
         self.search.choice = state.choice.clone()
-
-
-def blind(stages: Sequence[Stage]) -> list[Stage]:
-    """The same stages without the encoder's word."""
-    return [replace(stage, prior_weight=0.0) for stage in stages]

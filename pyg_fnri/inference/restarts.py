@@ -1,13 +1,12 @@
 """Out of local optima: graphs found again, from independent starts."""
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 
 from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.inference.relaxation import relax_and_sweep
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.inference.sweep import Objective
+from pyg_fnri.inference.sweep import Objective, blind
 
 #: Times the median cost of a batch from which on a system's graph is doubted.
 OUTLYING = 3.0
@@ -47,10 +46,7 @@ def settle(
         The number of systems that are not settled.
     """
     last = annealing[-1]
-    blind = [
-        replace(stage, prior_weight=0.0)  # type: ignore[type-var]
-        for stage in annealing[:-1]
-    ]
+    stages = [*blind(annealing[:-1]), last]
     everything = search.choices
     owner = search.system[everything.receiver]  # System of each choice.
     best = search.choice
@@ -67,11 +63,11 @@ def settle(
         if number % 2 == 0:
             drawn = torch.nn.functional.one_hot(search.choice,
                                                 search.options.size(0))
-            relax_and_sweep(search, evidence, [*blind, last],
+            relax_and_sweep(search, evidence, stages,
                             0.5 * drawn + 0.5 / drawn.size(1),
                             is_open.nonzero().squeeze(-1))
         else:
-            for stage in [*blind, last]:
+            for stage in stages:
                 search.sweep(evidence, stage)
         search.sweep(evidence, last)  # From afar, one is not always enough.
         cost = search.cost(evidence, last)

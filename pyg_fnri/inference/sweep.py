@@ -1,7 +1,8 @@
 """One look at each choice of a graph, given all others."""
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Optional
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Optional, TypeVar
 
 import torch
 from torch import Tensor
@@ -29,6 +30,9 @@ class Objective(ABC):
     def weight(self, errors: Tensor) -> Tensor:
         """The derivative of the cost by the square of each error, of the same
         shape: the weights of the least squares that touch it."""
+
+
+AnyObjective = TypeVar('AnyObjective', bound=Objective)
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,14 @@ class Stage(Objective):
 
     def weight(self, errors: Tensor) -> Tensor:
         return EVIDENCE_WEIGHT / (self.tolerance + errors.square())
+
+
+def blind(stages: Sequence[AnyObjective]) -> list[AnyObjective]:
+    """The same stages without the encoder's word."""
+    return [
+        replace(stage, prior_weight=0.0)  # type: ignore[type-var]
+        for stage in stages
+    ]
 
 
 def sweep(

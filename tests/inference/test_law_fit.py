@@ -11,8 +11,8 @@ from pyg_fnri.data import from_trajectory
 from pyg_fnri.experiments.misspecified import Lawful, UnequalMasses
 from pyg_fnri.inference import Stage, refine
 from pyg_fnri.inference.em import EM_ANNEALING
-from pyg_fnri.inference.law_fit import LawFit, State, blind
-from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT
+from pyg_fnri.inference.law_fit import LawFit, State
+from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT, blind
 from pyg_fnri.metrics import relative_law_error
 from pyg_fnri.nn import (
     ForceLaw,
