@@ -80,6 +80,7 @@ def from_trajectory(
     x: Array,
     edge_label: Optional[Array] = None,
     edge_index: Optional[Array] = None,
+    mass: Optional[Array] = None,
 ) -> Data:
     """Makes one system of an array of trajectories.
 
@@ -94,15 +95,19 @@ def from_trajectory(
         edge_index (Tensor or ndarray, optional): Candidate edges `[2, E]`,
             row 0 senders, row 1 receivers; their order is kept. By default
             every ordered pair of particles, :func:`fully_connected`.
+        mass (Tensor or ndarray, optional): The mass of each particle, `[N]`,
+            above 0. Leave out where they are not known, or all the same.
 
     Returns:
         A :class:`~torch_geometric.data.Data` with `x` (float32),
-        `edge_index` (int64) and, if given, `edge_label` (`[E, L]` int64).
+        `edge_index` (int64) and, if given, `edge_label` (`[E, L]` int64) and
+        `mass` (`[N]` float32).
 
     Raises:
         TypeError: If an input is no array or its dtype is of the wrong kind.
-        ValueError: If a shape does not fit, a number is not finite, or an
-            edge is out of range, a self loop or given twice.
+        ValueError: If a shape does not fit, a number is not finite, a mass is
+            not above 0, or an edge is out of range, a self loop or given
+            twice.
     """
     x = _as_tensor(x, 'x')
     if not x.is_floating_point():
@@ -149,6 +154,8 @@ def from_trajectory(
             raise ValueError('edge_label has no layers; leave it out where '
                              'the truth is not known.')
         data.edge_label = label
+    if mass is not None:
+        data.mass = _check_mass(mass, num_particles)
     return data
 
 
@@ -175,6 +182,25 @@ def _as_label(value: Array, name: str) -> Tensor:
         raise ValueError(f'{name} must hold edge types 0, 1, 2, ..., but the '
                          f'smallest one is {int(label.min())}.')
     return label
+
+
+def _check_mass(value: Array, num_particles: int) -> Tensor:
+    mass = _as_tensor(value, 'mass')
+    if mass.dtype == torch.bool or mass.is_complex():
+        raise TypeError(f'mass must hold real numbers, but its dtype is '
+                        f'{mass.dtype}.')
+    if mass.size() != (num_particles, ):
+        raise ValueError(f'mass must be [{num_particles}], one number for each '
+                         f'particle, but its shape is {list(mass.shape)}.')
+    mass = mass.to(torch.float32)
+    wrong = ~(mass.isfinite() & (mass > 0))
+    if bool(wrong.any()):
+        where = int(wrong.nonzero()[0])
+        raise ValueError(
+            f'mass must hold finite float32 numbers above 0, but that of '
+            f'particle {where} is {mass[where].item()}; leave masses out where '
+            f'they are not known.')
+    return mass
 
 
 def _check_edge_index(value: Array, num_particles: int) -> Tensor:

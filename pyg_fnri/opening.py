@@ -55,7 +55,7 @@ def describe_files(
         seed (int): Seed of the split by system. (default: 0)
         reading (mapping, optional): How the trajectories are read: any of the
             arguments `system`, `time`, `particle`, `position`, `velocity`,
-            `time_step` and `max_gap` of
+            `mass`, `time_step` and `max_gap` of
             :class:`~pyg_fnri.datasets.TrajectoryTable`; of a folder,
             `time_step` alone.
 

@@ -14,7 +14,7 @@ scripts/evaluate.py --refine.
 
 What it takes for granted, and the paper's decoder does not: forces act along
 the line between two particles, depend on their distance alone, and accelerate
-all particles alike.
+all particles alike, unless their masses are known (--mass of scripts/train.py).
 """
 import argparse
 import os

@@ -49,40 +49,26 @@ Writes into --out: selection.json, selection.csv and selection.png; runs/ holds
 the models, runs/2-2-seed-0/best.ckpt and so on, for scripts/infer.py.
 """
 import argparse
-import contextlib
-import json
 import os
 import sys
-import time
-import traceback
-from pathlib import Path
 from types import ModuleType
-from typing import Any, Optional
+from typing import Optional
 
-import numpy as np
-from filelock import FileLock, Timeout
 from rich.console import Console
 
-from pyg_fnri.convert import to_pandas
-from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.datasets.sources import content_digest
 from pyg_fnri.experiments.candidate import Candidate
-from pyg_fnri.experiments.held_out import HeldOut, measure_held_out
+from pyg_fnri.experiments.candidate_runs import CandidateRuns
 from pyg_fnri.experiments.selection import Selection, select
-from pyg_fnri.experiments.selection_record import selection_record
+from pyg_fnri.experiments.selection_files import write_selection
 from pyg_fnri.experiments.selection_report import (
-    selection_frame,
     selection_paragraph,
     selection_table,
 )
 from pyg_fnri.experiments.sibling import load_sibling
-from pyg_fnri.loader import SystemLoader
+from pyg_fnri.experiments.simulated_files import write_simulated
 from pyg_fnri.opening import check_directions, open_dataset
-from pyg_fnri.plot import plot_selection
-from pyg_fnri.training import load_checkpoint
 from pyg_fnri.training.reading_arguments import as_options
-from pyg_fnri.transforms import SplitTrajectory
-from pyg_fnri.writing import check_writable, written_whole
+from pyg_fnri.writing import check_writable
 
 CANDIDATES = [Candidate.from_name(n) for n in ('2', '3', '2,2', '2,3', '2,2,2')]
 #: Options of scripts/train.py that are this script's to give.
@@ -191,10 +177,16 @@ def main(argv: Optional[list[str]] = None) -> None:
         ]
         if args.interactions is not None:
             check_truth(args, shared, train)
-        failed = train_all(args, shared, train)
-        runs = measure_all(args, failed)
+        comparison = CandidateRuns(args.candidates, args.seeds, args.out, train,
+                                   shared)
+        failed = comparison.train_all()
+        runs = comparison.measure_all(failed, args.root, args.split,
+                                      args.interactions)
         selection = select(runs)
-        report(selection, runs, args, shared)
+        print_evidence(selection, args)
+        written = write_selection(args.out, selection, runs, split=args.split,
+                                  arguments=shared)
+        print(f"written into {args.out}: {', '.join(written)}")
     except (ImportError, OSError, TypeError, ValueError) as error:
         sys.exit(as_options(str(error)))
     if failed:
@@ -223,188 +215,22 @@ def simulate(args: argparse.Namespace) -> tuple[str, str]:
     """Files of simulated trajectories, and of the truth by itself."""
     num_particles = 5 if args.num_particles is None else args.num_particles
     num_systems = 5_000 if args.num_systems is None else args.num_systems
-    systems = ParticleSystems(args.root, args.name, 'train', num_particles,
-                              (num_systems, 1, 1), args.data_seed)
-    folder = os.path.join(args.out, 'simulated')
-    os.makedirs(folder, exist_ok=True)
-    name = f'{args.name}-{num_particles}-{num_systems}-{args.data_seed}'
-    table = os.path.join(folder, f'{name}.npy')
-    truth = os.path.join(folder, f'{name}-truth.csv')
-    batch = next(iter(SystemLoader(systems, batch_size=num_systems)))
-    with written_whole(table) as part, open(part, 'wb') as file:
-        x = batch.x.view(num_systems, num_particles, *batch.x.shape[1:])
-        np.save(file, x.numpy())
-    with written_whole(truth) as part:
-        edges = to_pandas(batch, batch.edge_label, systems.names)
-        edges[edges['type'] > 0].drop(columns='probability').to_csv(
-            part, index=False)
-    return table, truth
+    return write_simulated(os.path.join(args.out,
+                                        'simulated'), args.root, args.name,
+                           num_particles, num_systems, args.data_seed)
 
 
-def directory(args: argparse.Namespace, of: Candidate, seed: int) -> str:
-    """Where a run is."""
-    return os.path.join(args.out, 'runs',
-                        f"{of.name.replace(',', '-')}-seed-{seed}")
-
-
-def train_all(args: argparse.Namespace, shared: list[str],
-              train: ModuleType) -> list[tuple[Candidate, int]]:
-    """Trains what has not been trained; tells what failed."""
-    console = Console()
-    # All candidates of a seed before those of the next.
-    runs = [(c, seed) for seed in args.seeds for c in args.candidates]
-    failed, spent, done = [], 0., 0
-    for number, (of, seed) in enumerate(runs, 1):
-        left = len(runs) - number + 1
-        to_go = f', about {spent / done * left:.0f} minutes to go' if done \
-            else ''
-        console.rule(f'types {of.name}, seed {seed} ({number} of {len(runs)}'
-                     f'{to_go})')
-        start = time.monotonic()
-        try:
-            if not train_one(args, of, seed, shared, train):
-                print('trained already')
-                continue
-        except Timeout:
-            raise OSError(f"Another process is training in "
-                          f"'{directory(args, of, seed)}'; start again when "
-                          f"it is done.") from None
-        except RuntimeError:  # Another candidate may still fit or converge.
-            traceback.print_exc()
-            failed.append((of, seed))
-        done += 1
-        spent += (time.monotonic() - start) / 60
-    return failed
-
-
-def train_one(args: argparse.Namespace, of: Candidate, seed: int,
-              shared: list[str], train: ModuleType) -> bool:
-    """Trains a run or goes on with it; tells whether there was anything to do.
-
-    Raises:
-        ValueError: If it has been trained on other data or with other
-            settings.
-    """
-    out = directory(args, of, seed)
-    arguments = [
-        *shared, '--num-edge-types', *map(str, of.num_edge_types), '--seed',
-        str(seed), '--out', out
-    ]
-    settings = {
-        'arguments': shared,
-        'data': train.describe_data(train.parse_args(arguments)),
-    }
-    settings = json.loads(json.dumps(settings))
-    os.makedirs(os.path.dirname(out), exist_ok=True)
-    with FileLock(f'{out}.lock', timeout=0):
-        files = os.listdir(out) if os.path.isdir(out) else []
-        finished = os.path.join(out, 'finished.json')
-        if 'finished.json' in files:
-            check_settings(finished, settings)
-            return False
-        if 'last.ckpt' in files:
-            arguments.append('--resume')
-        elif files:  # Stopped before there was anything to go on with.
-            arguments.append('--overwrite')
-        try:
-            train.main(arguments)
-        except ValueError as error:  # Of weights that are finite no more.
-            raise RuntimeError(str(error)) from error
-        with written_whole(finished) as part:
-            Path(part).write_text(json.dumps(settings, indent=2) + '\n')
-    return True
-
-
-def check_settings(path: str, settings: dict[str, Any]) -> None:
-    """Makes sure that a finished run belongs to this comparison."""
-    try:
-        old = json.loads(Path(path).read_text())
-        changed = [key for key in settings if old[key] != settings[key]]
-    except (KeyError, TypeError, ValueError):
-        raise ValueError(f"'{path}' does not tell how the run beside it was "
-                         f"made; delete its folder to train it again.") \
-            from None
-    if 'data' in changed:
-        raise ValueError(f"The run in '{os.path.dirname(path)}' was trained on "
-                         f"other data than these, or others now that the file "
-                         f"has changed; name another directory with --out.")
-    if changed:
-        raise ValueError(
-            f"The run in '{os.path.dirname(path)}' was trained "
-            f"with {' '.join(old['arguments'])}, but this command "
-            f"has {' '.join(settings['arguments'])}; repeat those, "
-            f"or name another directory with --out.")
-
-
-def measure_all(
-    args: argparse.Namespace,
-    failed: list[tuple[Candidate, int]],
-) -> dict[Candidate, list[HeldOut]]:
-    """Measures all runs on the held-out systems."""
-    out: dict[Candidate, list[HeldOut]] = {}
-    console = Console()
-    for of in args.candidates:
-        for seed in args.seeds:
-            if (of, seed) in failed:
-                continue
-            with console.status(f'measuring types {of.name}, seed {seed}'):
-                out.setdefault(of, []).append(measure(args, of, seed))
-    return out
-
-
-def measure(args: argparse.Namespace, of: Candidate, seed: int) -> HeldOut:
-    module = load_checkpoint(
-        os.path.join(directory(args, of, seed), 'best.ckpt'))
-    data = module.config.data
-    if args.interactions is not None:
-        path = os.path.abspath(args.interactions)
-        data = {
-            **data,
-            'files': {
-                **data['files'], 'interactions': path
-            },
-            'digests': {
-                **data['digests'], 'interactions': content_digest(path)
-            },
-        }
-    dataset = open_dataset(data, args.root, args.split,
-                           SplitTrajectory(module.config.num_observed))
-    return measure_held_out(module, SystemLoader(dataset, batch_size=250),
-                            dataset.num_edge_types)
-
-
-def report(selection: Selection, runs: dict[Candidate, list[HeldOut]],
-           args: argparse.Namespace, shared: list[str]) -> None:
-    """Prints the evidence, and writes it."""
-    frame = selection_frame(selection)
-    paragraph = selection_paragraph(selection)
-    horizon = selection.horizon
+def print_evidence(selection: Selection, args: argparse.Namespace) -> None:
+    """What is recommended, on what evidence, and what speaks against it."""
     # Logs have no edge to wrap at.
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(
         selection_table(
             selection, f'{args.data}, {selection.num_systems} systems of the '
             f'{args.split} split, {args.max_steps} steps of training a run'))
-    console.print(paragraph, highlight=False)
+    console.print(selection_paragraph(selection), highlight=False)
     for warning in selection.warnings:
         console.print(f'Warning: {warning}', style='yellow', highlight=False)
-    figure = plot_selection(frame, horizon)
-    record = {
-        **selection_record(selection, runs),
-        'split': args.split,
-        'arguments': shared,
-    }
-    with contextlib.ExitStack() as stack:
-        csv, picture, text = (stack.enter_context(
-            written_whole(os.path.join(args.out, name)))
-                              for name in ('selection.csv', 'selection.png',
-                                           'selection.json'))
-        frame.to_csv(csv, index=False)
-        figure.savefig(picture, format='png')
-        Path(text).write_text(
-            json.dumps(record, indent=2, allow_nan=False) + '\n')
-    print(f'written into {args.out}: selection.json, selection.csv, '
-          f'selection.png')
 
 
 if __name__ == '__main__':

@@ -25,6 +25,10 @@ Columns of other names, and one missing row here and there:
     python scripts/train.py --data birds.csv --system flock --time t \\
         --particle bird --position east north --max-gap 1 --batch-size 16
 
+Particles of unequal mass, which a column holds:
+
+    python scripts/train.py --data birds.csv --mass weight --recipe em
+
 An array of positions alone, [S, N, T, 2], from which velocities are derived:
 
     python scripts/train.py --data pos.npy --position 0 1 --time-step 0.1

@@ -19,7 +19,7 @@ LEVELS = [
     ['plot'],
     ['recipes'],
     ['training'],
-    ['evaluation'],
+    ['evaluation', 'application'],
     ['experiments'],
 ]
 # What `simulation` may use, besides the standard library.

@@ -109,6 +109,35 @@ def test_candidate_edges_keep_their_order():
     assert data.edge_label.tolist() == [[1], [0], [1]]
 
 
+@pytest.mark.parametrize('mass', [
+    np.array([1, 2, 3, 4]),
+    np.array([1.0, 2.0, 3.0, 4.0]),
+    torch.tensor([1.0, 2.0, 3.0, 4.0]).double()
+])
+def test_masses_are_copied_to_float32(mass):
+    data = from_trajectory(trajectory(), mass=mass)
+    mass[0] = 9
+    assert data.mass.tolist() == [1, 2, 3, 4]
+    assert data.mass.dtype == torch.float32 and data.validate()
+    assert 'mass' not in from_trajectory(trajectory())
+
+
+@pytest.mark.parametrize('mass, error, message', [
+    (torch.ones(3), ValueError, r'mass must be \[4\].* \[3\]'),
+    (torch.ones(4, 1), ValueError, r'\[4, 1\]'),
+    (torch.tensor([1, 0, 1, 1]), ValueError, 'particle 1 is 0.0; leave'),
+    (np.array([1, 2, np.nan, 1]), ValueError, 'particle 2 is nan'),
+    (np.array([1, 2, 1e300, 1]), ValueError, 'particle 2 is inf'),
+    (np.array([1e-300, 2, 1, 1]), ValueError, 'particle 0 is 0.0'),
+    (torch.ones(4).bool(), TypeError, 'torch.bool'),
+    (torch.ones(4).to(torch.cfloat), TypeError, 'complex64'),
+    ([1, 1, 1, 1], TypeError, 'not list'),
+])
+def test_wrong_masses_are_refused(mass, error, message):
+    with pytest.raises(error, match=message):
+        from_trajectory(trajectory(), mass=mass)
+
+
 @pytest.mark.parametrize('x, message', [
     (torch.zeros(4, 6), r'shape is \[4, 6\]'),
     (torch.zeros(1, 6, 4), 'at least 2 particles'),

@@ -213,6 +213,21 @@ def test_descriptions_without_options_are_those_of_old(table):
     assert not {'reading', 'stride'} & description.keys()
 
 
+def test_masses_are_read_again(reopen, table, tmp_path):
+    frame = pd.read_csv(table)
+    frame['weight'] = 1 + frame.system + 0.25 * frame.particle
+    frame.to_csv(tmp_path / 'weighed.csv', index=False)
+    description = describe_files(str(tmp_path / 'weighed.csv'), num_observed=6,
+                                 radius=1.5, reading={'mass': 'weight'})
+    for name in ('train', 'val', 'test'):
+        dataset = reopen(description, name, transform=SplitTrajectory(6))
+        for system, data in zip(dataset.system_names, dataset):
+            assert data.mass.tolist() == [
+                1 + system + 0.25 * k for k in range(SIZES[system])
+            ]
+    assert remembered_reading(description, 'new.csv') == {'mass': 'weight'}
+
+
 def test_arrays_tell_the_time_that_velocities_are_derived_by(reopen, tmp_path):
     rng = np.random.default_rng(0)
     np.save(tmp_path / 'x.npy', rng.normal(size=(10, 3, 8, 4)))
@@ -273,6 +288,10 @@ def test_changed_folder_is_not_taken_for_the_same(reopen, folder):
 }, {
     'reading': {
         'max_gap': 1
+    }
+}, {
+    'reading': {
+        'mass': 'm'
     }
 }])
 def test_folders_take_no_options_of_files(folder, kwargs):

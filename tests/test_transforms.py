@@ -125,6 +125,18 @@ def test_near_edges_are_taken_from_the_candidates():
     assert edges.tolist() == [[1, 0, 2, 1], [0, 1, 1, 2]]
 
 
+@pytest.mark.parametrize('num_particles', [2, 3, 4])
+def test_masses_stay_with_their_particles(num_particles, make_system):
+    # Where there are as many edges as particles, too.
+    mass = 1.0 + torch.arange(num_particles)
+    data = make_system(num_particles, mass=mass)
+    for transform in (NearestNeighbours(1), WithinRadius(1e-6),
+                      SplitTrajectory(3), ReconstructTrajectory(3)):
+        assert transform(data).mass.equal(mass)
+    generator = torch.Generator().manual_seed(0)
+    assert random_symmetries(data, generator).mass.equal(mass)
+
+
 def test_near_edges_look_at_the_frames_that_a_model_observes():
     data = line()
     data.x[3, 4, 0] = 0.1  # Close to particle 0, in the last frame.

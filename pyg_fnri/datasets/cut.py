@@ -1,9 +1,11 @@
 """Cutting recordings into the systems of a split."""
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
-from .recording import Recording
+import numpy as np
+
+from .recording import Recording, derive_velocity
 from .splits import SPLITS, check_fractions, split_systems, split_time, windows
 from .whole_numbers import check_whole
 
@@ -89,6 +91,26 @@ class Cut:
                 f'must have as many; cut windows of equal length, e.g. with '
                 f'window={len(first[2][0])}, or leave the short ones out.')
         return out
+
+    def with_velocity(self, recording: Recording, block: range) -> Recording:
+        """A recording with velocities derived from its positions, of those of
+        its frames alone that are in the split; NaN elsewhere.
+
+        Raises:
+            ValueError: If these are fewer than 3.
+        """
+        if len(block) < 3:
+            raise ValueError(
+                f'System {recording.name!r} is too short: velocities take at '
+                f'least 3 frames to derive from positions, but {len(block)} of '
+                f'its frames are for the split {self.split!r}. Leave the '
+                f'system out.')
+        own = slice(block.start, block.stop)
+        velocity = np.full_like(recording.x, np.nan)
+        velocity[:, own] = derive_velocity(recording.x[:, own],
+                                           recording.time_step)
+        return replace(recording, x=np.concatenate([recording.x, velocity],
+                                                   axis=-1))
 
     def _blocks(self, lengths: Sequence[int]) -> list[tuple[int, range]]:
         """Recordings in the split, and their frames that are."""

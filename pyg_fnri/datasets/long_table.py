@@ -1,33 +1,15 @@
 """Long tables: one row per system, particle and time; read and checked."""
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Optional
 
 import numpy as np
 import pandas as pd
 
+from .columns import Columns
 from .names import Name, number_names, plain
 from .recording import Recording, describe_time
 
 #: By how much of a time step the times may be off, since files round them.
 TOLERANCE = 0.05
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Which column of a long table holds what.
-
-    Args:
-        system: Names of systems; :obj:`None` where there is only one.
-        time: Instants, numbers or dates; dates may be text such as
-            `2024-05-31 12:00:00`.
-        particle: Names of particles.
-        features: What is known of a particle at an instant.
-    """
-    system: Optional[str]
-    time: str
-    particle: str
-    features: Sequence[str]
 
 
 def read_recordings(
@@ -40,7 +22,8 @@ def read_recordings(
 
     Systems and particles are sorted by name, numbers before words. Rows may be
     in any order. Times may be off by up to 5 % of a step. Empty cells, and
-    missing rows of up to `max_gap` in a row, become NaN.
+    missing rows of up to `max_gap` in a row, become NaN. Masses become the last
+    feature, :func:`~pyg_fnri.datasets.masses.take_masses`.
 
     Args:
         table (DataFrame): The table, its rows numbered from 0.
@@ -60,24 +43,7 @@ def read_recordings(
 class _Reader:
     """A long table by numbers: of systems, particles and frames."""
     def __init__(self, table: pd.DataFrame, columns: Columns) -> None:
-        keys = [columns.time, columns.particle]
-        keys += [] if columns.system is None else [columns.system]
-        how = dict(zip(keys, ('time=NAME', 'particle=NAME', 'system=NAME')))
-        for name in columns.features:
-            how.setdefault(name, 'position=NAMES and velocity=NAMES')
-        for name, argument in how.items():
-            if list(table.columns).count(name) != 1:
-                raise ValueError(
-                    f'The table must have one column {name!r}, but its '
-                    f'columns are {[*table.columns]}; say which to read by '
-                    f'{argument}.')
-        if len(table) == 0:
-            raise ValueError('The table has no rows.')
-        for name in keys:
-            empty = table[name].isna().to_numpy().nonzero()[0]
-            if empty.size:
-                raise ValueError(f'Row {empty[0]} has no {name!r}; every row '
-                                 f'needs one.')
+        columns.check(table)
         self.table, self.columns = _read_dates(table, columns.time), columns
         self.particle, self.particle_names = number_names(
             table[columns.particle])
@@ -91,7 +57,7 @@ class _Reader:
 
     def read(self, time_step: Optional[float], max_gap: int) -> list[Recording]:
         features = np.stack(
-            [self._numbers(name) for name in self.columns.features], axis=-1)
+            [self._numbers(name) for name in self.columns.numbers], axis=-1)
         if time_step is None:
             time_step = self._time_step()
         self.frame = self._frames(time_step, max_gap)

@@ -6,7 +6,9 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from .array_systems import array_recordings
-from .long_table import Columns, read_recordings
+from .columns import Columns
+from .long_table import read_recordings
+from .masses import take_masses
 from .recording import Recording, fill_gaps
 from .sources import Source, is_array, read_arrays, read_table
 from .whole_numbers import check_whole
@@ -32,6 +34,8 @@ class Reading:
             no position is named, the other half of an array's features;
             derived if there are none. With `()` and no position, an array's
             features are taken as they are, whatever they mean.
+        mass: The feature that is the mass of each particle, the same at all
+            times; by default masses are not known.
         time_step: From one frame to the next; by default the most common
             one, and 1 for arrays.
         max_gap: The most missing frames in a row to interpolate over.
@@ -45,6 +49,7 @@ class Reading:
     particle: str = 'particle'
     position: Optional[Sequence[Feature]] = None
     velocity: Optional[Sequence[Feature]] = None
+    mass: Optional[Feature] = None
     time_step: Optional[float] = None
     max_gap: int = 0
 
@@ -67,6 +72,9 @@ class Reading:
                     f'Each position needs its velocity, but position is '
                     f'{list(self.position)} and velocity is '
                     f'{list(self.velocity)}.')
+        if self.mass is not None and (isinstance(self.mass, bool)
+                                      or not isinstance(self.mass, (int, str))):
+            raise TypeError(f'mass must name one feature, not {self.mass!r}.')
         check_whole('max_gap', self.max_gap, 0)
         if self.time_step is not None and not 0 < self.time_step < np.inf:
             raise ValueError(f'time_step must be above 0, not '
@@ -76,8 +84,9 @@ class Reading:
         """Reads a table or array, or a file that holds one.
 
         Returns:
-            The systems, with positions and, where there are any, velocities;
-            and whether velocities are to be derived.
+            The systems, with positions and, where there are any, velocities,
+            and masses, if they are named; and whether velocities are to be
+            derived.
 
         Raises:
             FileNotFoundError: If there is no such file.
@@ -87,23 +96,29 @@ class Reading:
         """
         read = self._read_arrays if is_array(source) else self._read_table
         recordings, derive = read(source)
+        if self.mass is not None:
+            recordings = [take_masses(r, self.mass) for r in recordings]
         return [fill_gaps(r, self.max_gap) for r in recordings], derive
 
     def _read_arrays(self, source: Source) -> tuple[list[Recording], bool]:
         recordings = array_recordings(read_arrays(source), self.time_step or 1.)
         num_features = recordings[0].x.shape[2]
-        if self.position is None:
-            if self.velocity is None:
-                _check_halves(num_features)
-            return recordings, False
-        features: list[Any] = [*self.position, *(self.velocity or ())]
-        if not set(features) <= set(range(num_features)):
+        mass: list[Any] = [] if self.mass is None else [self.mass]
+        features: list[Any] = [*(self.position or ()), *(self.velocity or ())]
+        if not {*features, *mass} <= set(range(num_features)):
             raise ValueError(
                 f'The features of an array are numbered 0 to '
-                f'{num_features - 1}, but position and velocity name '
-                f'{features}.')
-        return [replace(r, x=r.x[:, :, features])
-                for r in recordings], self.velocity is None
+                f'{num_features - 1}, but position, velocity and mass name '
+                f'{[*features, *mass]}.')
+        if self.position is None:
+            features = [k for k in range(num_features) if k not in mass]
+            if self.velocity is None:
+                _check_halves(features)
+        self._check_mass(features)
+        derive = self.position is not None and self.velocity is None
+        return [
+            replace(r, x=r.x[:, :, [*features, *mass]]) for r in recordings
+        ], derive
 
     def _read_table(self, source: Source) -> tuple[list[Recording], bool]:
         table = read_table(source)
@@ -130,28 +145,42 @@ class Reading:
                     f'remove these columns to have them derived from the '
                     f'positions.')
             velocity = found
+        self._check_mass([*position, *velocity])
+        mass: Any = self.mass
         columns = Columns(system, self.time, self.particle,
-                          [*position, *velocity])
+                          [*position, *velocity], mass)
         recordings = read_recordings(table, columns, self.time_step,
                                      self.max_gap)
         return recordings, self.velocity is None and not velocity
 
+    def _check_mass(self, features: Sequence[Any]) -> None:
+        """Makes sure that the mass is none of the other features.
 
-def _check_halves(num_features: int) -> None:
-    """Makes sure that an array's features can be taken for positions, then as
-    many velocities, and for nothing else.
+        Raises:
+            ValueError: If it is.
+        """
+        if self.mass in features:
+            raise ValueError(f'mass names {self.mass!r}, which is a position '
+                             f'or a velocity already; name the feature that '
+                             f'holds masses, or leave mass out.')
+
+
+def _check_halves(features: Sequence[int]) -> None:
+    """Makes sure that an array's features, but for masses, can be taken for
+    positions, then as many velocities, and for nothing else.
 
     Raises:
         ValueError: If they cannot.
     """
-    if num_features == 2:
+    if len(features) == 2:
         raise ValueError(
-            'The array has 2 features, which may be positions in the plane, '
-            'or position and velocity on a line. Say which: position=[0, 1], '
-            'and velocities are derived; or position=[0] and velocity=[1].')
-    if num_features % 2:
+            f'Of the array, 2 features, {features}, may be positions in the '
+            f'plane, or position and velocity on a line. Say which: '
+            f'position={features}, and velocities are derived; or '
+            f'position={features[:1]} and velocity={features[1:]}.')
+    if len(features) % 2:
         raise ValueError(
-            f'The array has an odd number of features, {num_features}, which '
-            f'cannot be positions, then as many velocities. Say which are '
-            f'positions, e.g. position={[*range(num_features)]}; velocities '
-            f'are derived unless velocity=NUMBERS tells which they are.')
+            f'Of the array, an odd number of features, {len(features)}, cannot '
+            f'be positions, then as many velocities. Say which are positions, '
+            f'e.g. position={features}; velocities are derived unless '
+            f'velocity=NUMBERS tells which they are.')

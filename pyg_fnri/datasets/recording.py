@@ -22,6 +22,8 @@ class Recording:
         rows: Which row of the table each frame of each particle is from,
             `[N, T]`, -1 where there is none; :obj:`None` without a table.
         num_filled: How many frames of its particles have been filled in.
+        mass: Masses of its particles, `[N]` float64; :obj:`None` where they
+            are not known.
     """
     name: Name
     particles: Sequence[Name]
@@ -30,6 +32,7 @@ class Recording:
     start: Any = 0
     rows: Optional[np.ndarray] = None
     num_filled: int = 0
+    mass: Optional[np.ndarray] = None
 
     def where(self, particle: int, frame: int) -> str:
         """Where in the user's data a frame is, for messages."""

@@ -18,7 +18,7 @@ from .edge_table import (
 )
 from .names import Name
 from .reading import Feature, Reading
-from .recording import derive_velocity, report_filled
+from .recording import report_filled
 from .sources import Source, content_digest, folder_name, is_array, read_table
 
 #: A part of every digest. Raise it whenever other systems are made of the same
@@ -75,7 +75,8 @@ class TrajectoryTable(CachedSystems):
 
     - `x`: positions, then velocities, as in the table, `[N, T, F]` float32,
     - `edge_index`: all ordered pairs, or the `edges` given, `[2, E]`,
-    - `edge_label`: the true types, if `interactions` are given, `[E, L]`.
+    - `edge_label`: the true types, if `interactions` are given, `[E, L]`,
+    - `mass`: the masses of the particles, if `mass` is given, `[N]` float32.
 
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
@@ -97,6 +98,11 @@ class TrajectoryTable(CachedSystems):
             arrays, without `position`, for all features as they are.
             (default: `vx`, `vy`, ..., after the positions, if they are there;
             of arrays, without `position`, the second half; derived otherwise)
+        mass (str or int, optional): The column of the particles' masses,
+            each of them the same at all times; of arrays, the number of that
+            feature. They are no feature of `x`, but what accelerations are
+            made of forces with, :func:`~pyg_fnri.nn.known_masses`.
+            (default: not known, all particles are alike)
         time_step (float, optional): The time from one frame to the next.
             (default: the most common one; of arrays, 1)
         max_gap (int): The most missing frames in a row to interpolate over.
@@ -149,6 +155,7 @@ class TrajectoryTable(CachedSystems):
         particle: str = 'particle',
         position: Optional[Sequence[Feature]] = None,
         velocity: Optional[Sequence[Feature]] = None,
+        mass: Optional[Feature] = None,
         time_step: Optional[float] = None,
         max_gap: int = 0,
         window: Optional[int] = None,
@@ -165,7 +172,7 @@ class TrajectoryTable(CachedSystems):
         force_reload: bool = False,
     ) -> None:
         self._reading = Reading(system, time, particle, position, velocity,
-                                time_step, max_gap)
+                                mass, time_step, max_gap)
         self._cut = Cut(split, fractions, split_by, seed, window, stride)
         self._sources: dict[str, Source] = {
             key: source
@@ -236,22 +243,13 @@ class TrajectoryTable(CachedSystems):
         num_true: list[int] = []
         for number, block, parts in self._cut.parts(recordings):
             recording = recordings[number]
-            x = recording.x[:, block.start:block.stop]
             if derive:
-                if len(block) < 3:
-                    raise ValueError(
-                        f'System {recording.name!r} is too short: velocities '
-                        f'take at least 3 frames to derive from positions, '
-                        f'but {len(block)} of its frames are for the split '
-                        f'{self._cut.split!r}. Leave the system out.')
-                velocity = derive_velocity(x, recording.time_step)
-                x = np.concatenate([x, velocity], axis=-1)
+                recording = self._cut.with_velocity(recording, block)
             for part in parts:
-                of_block = slice(part.start - block.start,
-                                 part.stop - block.start)
                 systems.append(
-                    from_trajectory(x[:, of_block].astype(np.float32),
-                                    labels[number], edge_index[number]))
+                    from_trajectory(
+                        recording.x[:, part.start:part.stop].astype(np.float32),
+                        labels[number], edge_index[number], recording.mass))
                 name = recording.name if self._cut.window is None else (
                     f'{recording.name}/{part.start}')
                 names.append((name, list(recording.particles)))

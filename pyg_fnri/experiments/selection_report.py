@@ -6,7 +6,8 @@ import pandas as pd
 from rich.table import Table
 
 from .report import MISSING, decimals_of
-from .selection import Row, Selection
+from .selection import Selection
+from .selection_row import Row
 from .standard_error import Estimate
 
 #: Of errors, that of the paper's tables.

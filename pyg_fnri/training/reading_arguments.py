@@ -2,6 +2,7 @@
 import argparse
 import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from pyg_fnri.datasets.sources import is_array
@@ -32,6 +33,10 @@ READING: dict[str, tuple[dict[str, Any], str, str]] = {
                  'vx, vy, vz, if they are there, or the other half of an '
                  "array's features; otherwise derived from the positions by "
                  'central differences'),
+    'mass': ({
+        'metavar': 'NAME'
+    }, "column of the particles' masses, which never change; of an array, the "
+             'number of this feature', 'none, as if all were the same'),
     'time_step': ({
         'type': float,
         'metavar': 'DT'
@@ -72,14 +77,39 @@ def reading_arguments(args: argparse.Namespace) -> dict[str, Any]:
         for name in READING if getattr(args, name) is not None
     }
     if not os.path.isdir(args.data) and is_array(args.data):
-        for name in {'position', 'velocity'} & out.keys():
-            for feature in out[name]:
+        for name in {'position', 'velocity', 'mass'} & out.keys():
+            alone = isinstance(out[name], str)
+            features = [out[name]] if alone else out[name]
+            for feature in features:
                 if not feature.isdecimal():
                     raise ValueError(f"--{name} names features of the array "
                                      f"'{args.data}' by their numbers, 0, 1, "
                                      f"..., but one is '{feature}'.")
-            out[name] = [int(feature) for feature in out[name]]
+            numbers = [int(feature) for feature in features]
+            out[name] = numbers[0] if alone else numbers
     return out
+
+
+def check_masses(trained: Mapping[str, Any], data: str,
+                 reading: Mapping[str, Any]) -> None:
+    """Makes sure that a model that knows masses from training is told those of
+    other particles: without, it would take all for alike, and its forces for
+    accelerations.
+
+    Args:
+        trained (mapping): The description of its training data.
+        data (str): The other trajectories.
+        reading (mapping): How they are read.
+
+    Raises:
+        ValueError: If their masses are not read.
+    """
+    mass = trained.get('reading', {}).get('mass')
+    if mass is not None and reading.get('mass') is None:
+        raise ValueError(f"The model was trained on particles whose masses "
+                         f"are known, by mass={mass}, and those of '{data}' "
+                         f"are not; say which feature holds them by "
+                         f"mass=NAME, in a table or an array.")
 
 
 def as_options(message: str) -> str:

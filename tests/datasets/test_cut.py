@@ -102,3 +102,19 @@ def test_representation_shows_all():
     assert repr(Cut('val', seed=3, window=5)) == (
         "Cut(split='val', fractions=(0.8, 0.1, 0.1), split_by=None, seed=3, "
         "window=5, stride=None)")
+
+
+def test_velocities_see_the_frames_of_the_split_alone():
+    x = np.arange(20.0).reshape(2, 10, 1)
+    x[:, 8:] = 1e9
+    mass = np.array([1.0, 2.0])
+    recording = Recording('A', [0, 1], x, 0.5, mass=mass)
+    out = Cut('train').with_velocity(recording, range(1, 8))
+    assert out.x.shape == (2, 10, 2) and out.mass is mass
+    assert np.array_equal(out.x[..., :1], x)
+    np.testing.assert_allclose(out.x[:, 1:8, 1], 2.0)
+    assert np.isnan(out.x[:, [0, 8, 9], 1]).all()
+    with pytest.raises(
+            ValueError, match="'A' is too short: velocities.* 2 of "
+            "its frames are for the split 'train'"):
+        Cut('train').with_velocity(recording, range(1, 3))

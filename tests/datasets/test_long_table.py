@@ -2,7 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyg_fnri.datasets.long_table import Columns, read_recordings
+from pyg_fnri.datasets.columns import Columns
+from pyg_fnri.datasets.long_table import read_recordings
 
 COLUMNS = Columns('system', 'time', 'particle', ['x', 'y'])
 
@@ -184,3 +185,19 @@ def test_gaps_longer_than_asked_for_are_said():
     # At the ends nothing can be filled in.
     with pytest.raises(ValueError, match='first row'):
         read(table(9).drop(index=0), max_gap=3)
+
+
+def test_masses_are_the_last_feature():
+    frame = table().assign(m=lambda t: t.particle / 2)
+    columns = Columns('system', 'time', 'particle', ['x', 'y'], 'm')
+    shuffled = frame.sample(frac=1, random_state=0)
+    for recording, plain in zip(read(shuffled, columns), read(table())):
+        assert np.array_equal(recording.x[..., :2], plain.x)
+        assert recording.x[:, 0, 2].tolist() == [
+            name / 2 for name in plain.particles
+        ]
+    frame.loc[13, 'm'] = np.inf
+    with pytest.raises(
+            ValueError, match="'m' must hold finite numbers, but "
+            "row 13 .*'B', particle 7, time 0.3.* has inf"):
+        read(frame, columns)

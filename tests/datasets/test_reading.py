@@ -94,6 +94,12 @@ def test_short_gaps_are_filled():
     ({
         'position': ['x']
     }, np.zeros((3, 2, 5, 4)), 'numbered 0 to 3'),
+    ({
+        'mass': 4
+    }, np.zeros((3, 2, 5, 4)), r'numbered 0 to 3.*mass name \[4\]'),
+    ({
+        'mass': 'm'
+    }, table(), "one column 'm'.*by mass=NAME"),
 ])
 def test_what_is_not_there_is_said(kwargs, source, message):
     with pytest.raises(ValueError, match=message):
@@ -120,6 +126,12 @@ def test_what_is_not_there_is_said(kwargs, source, message):
     ({
         'time_step': 0
     }, ValueError, 'time_step must be above 0'),
+    ({
+        'mass': ['m']
+    }, TypeError, r"mass must name one feature, not \['m'\]"),
+    ({
+        'mass': True
+    }, TypeError, 'mass must name one feature'),
 ])
 def test_wrong_arguments_are_refused(kwargs, error, message):
     with pytest.raises(error, match=message):
@@ -129,7 +141,8 @@ def test_wrong_arguments_are_refused(kwargs, error, message):
 def test_representation_shows_all():
     assert repr(Reading(position=['x'], max_gap=2)) == (
         "Reading(system=None, time='time', particle='particle', "
-        "position=('x',), velocity=None, time_step=None, max_gap=2)")
+        "position=('x',), velocity=None, mass=None, time_step=None, "
+        "max_gap=2)")
 
 
 @pytest.mark.parametrize('num_features, message', [
@@ -147,3 +160,60 @@ def test_features_of_arrays_are_not_guessed(num_features, message):
     every = list(range(num_features))
     (recording, *_), derive = Reading(position=every).read(x)
     assert np.array_equal(recording.x, x[0]) and derive
+
+
+def test_masses_of_tables_are_no_feature():
+    frame = table('xym')
+    frame['m'] = frame.particle.map({'a': 2.0, 'b': 0.5})
+    (recording, ), derive = Reading(mass='m').read(frame)
+    assert recording.mass.tolist() == [2.0, 0.5] and derive
+    assert recording.x.shape == (2, 4, 2)
+    assert Reading().read(frame)[0][0].mass is None
+    # Rows that are missing are filled in, as without masses.
+    (recording, ), _ = Reading(mass='m', max_gap=1).read(frame.drop(index=2))
+    assert recording.mass.tolist() == [2.0, 0.5]
+    assert recording.num_filled == 1
+    # A cell is not.
+    frame.loc[2, 'm'] = None
+    with pytest.raises(ValueError, match="'m'.* none of .*'a'.* row 2"):
+        Reading(mass='m', max_gap=1).read(frame)
+
+
+def test_masses_of_arrays_are_a_feature_by_number():
+    x = np.random.rand(3, 2, 5, 5)
+    x[..., 1] = np.arange(1.0, 7.0).reshape(3, 2, 1)
+    rest = x[..., [0, 2, 3, 4]]
+    for reading, expected, derived in (
+        (Reading(mass=1), rest, False),
+        (Reading(mass=1, velocity=()), rest, False),
+        (Reading(mass=1, position=[4, 0]), x[..., [4, 0]], True),
+        (Reading(mass=1, position=[0], velocity=[3]), x[..., [0, 3]], False),
+    ):
+        recordings, derive = reading.read(x)
+        assert np.array_equal(recordings[2].x, expected[2])
+        assert [r.mass.tolist() for r in recordings] == [[1, 2], [3, 4], [5, 6]]
+        assert derive == derived
+    with pytest.raises(
+            ValueError, match=r'2 features, \[0, 2\].*'
+            r'position=\[0, 2\].* position=\[0\] and '
+            r'velocity=\[2\]'):
+        Reading(mass=1).read(x[..., :3])
+
+
+@pytest.mark.parametrize('kwargs, source', [
+    ({
+        'mass': 'x'
+    }, table()),
+    ({
+        'mass': 1,
+        'position': [0, 1]
+    }, np.ones((3, 2, 5, 4))),
+    ({
+        'mass': 2,
+        'position': [0, 1],
+        'velocity': [3, 2]
+    }, np.ones((3, 2, 5, 4))),
+])
+def test_masses_are_not_positions_too(kwargs, source):
+    with pytest.raises(ValueError, match='a position or a velocity already'):
+        Reading(**kwargs).read(source)

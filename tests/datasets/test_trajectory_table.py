@@ -39,6 +39,22 @@ def table(num_steps=8, sizes=SIZES):
     return frame.sample(frac=1, random_state=0)
 
 
+def mass_of(number, particle):
+    return 0.5 + number + 10 * particle
+
+
+def weighed(num_steps=8, sizes=SIZES):
+    """The table with masses, in two columns."""
+    frame = table(num_steps, sizes)
+    names = list(sizes)
+    frame['m'] = [
+        mass_of(names.index(system),
+                sorted(sizes[system]).index(particle))
+        for system, particle in zip(frame.system, frame.particle)
+    ]
+    return frame.assign(m2=2 * frame.m)
+
+
 @pytest.fixture
 def make(tmp_path):
     """Makes data sets of tables."""
@@ -237,7 +253,7 @@ def test_names_follow_the_systems(make):
 
 def test_what_has_changed_finds_no_old_data(make, tmp_path):
     path = tmp_path / 'a.csv'
-    table().to_csv(path, index=False)
+    weighed().to_csv(path, index=False)
     first = make(path)
     assert make(path).processed_dir == first.processed_dir
     changes = [{
@@ -261,6 +277,10 @@ def test_what_has_changed_finds_no_old_data(make, tmp_path):
         'time_step': DT
     }, {
         'max_gap': 1
+    }, {
+        'mass': 'm'
+    }, {
+        'mass': 'm2'
     }, {
         'pre_transform': NearestNeighbours(1)
     }, {
@@ -404,3 +424,68 @@ def test_truth_may_depend_on_the_direction(make):
     assert make(table()).one_way == ''
     one = make(table(), interactions=truth[:1]).one_way
     assert 'in 1 of 1 interactions' in one and "system 'A'" in one
+
+
+def masses(number, size):
+    return [mass_of(number, particle) for particle in range(size)]
+
+
+def test_masses_belong_to_particles(make):
+    dataset, plain = make(weighed(), mass='m'), make(weighed())
+    assert dataset.num_node_features == 4 and 'mass' not in plain[0]
+    for number, data in enumerate(dataset):
+        assert data.mass.tolist() == masses(number, data.num_nodes)
+        assert data.mass.dtype == torch.float32 and data.is_node_attr('mass')
+        assert torch.equal(data.x, plain[number].x) and data.validate()
+    assert make(weighed(), mass='m2')[0].mass.equal(2 * dataset[0].mass)
+    batch, = SystemLoader(dataset, batch_size=3)
+    assert batch.mass.equal(torch.cat([data.mass for data in dataset]))
+    again = make(weighed(), mass='m')  # As it was kept.
+    assert again[2].mass.equal(dataset[2].mass)
+
+
+@pytest.mark.parametrize('transform', [None, SplitTrajectory(2)])
+def test_masses_are_those_of_each_window(make, transform):
+    near = NearestNeighbours(1)
+    dataset = make(weighed(), mass='m', window=4, stride=2, transform=transform,
+                   pre_transform=near)
+    assert dataset.system_names[3:6] == ['B/0', 'B/2', 'B/4']
+    for i, data in enumerate(dataset):
+        assert data.mass.tolist() == masses(i // 3, data.num_nodes)
+        assert near(data).mass.equal(data.mass)
+    batch = next(iter(SystemLoader(dataset, batch_size=9)))
+    assert batch.mass.equal(torch.cat([data.mass for data in dataset]))
+
+
+def test_masses_follow_their_systems_into_splits(make):
+    sizes = {f's{k:02}': 'abcd'[:2 + k % 3] for k in range(20)}
+    frame = weighed(3, sizes)
+    for split in ('train', 'val', 'test'):
+        dataset = make(frame, split, seed=1, mass='m')
+        for name, data in zip(dataset.system_names, dataset):
+            assert data.mass.tolist() == masses(int(name[1:]), data.num_nodes)
+    one = weighed(60, {'A': 'abc'}).drop(columns='system')
+    for split in ('train', 'val', 'test'):
+        for data in make(one, split, window=6, mass='m'):
+            assert data.mass.tolist() == masses(0, 3)
+
+
+def test_masses_of_arrays(make, tmp_path):
+    x = np.random.rand(3, 2, 5, 5)
+    x[..., 4] = np.arange(1.0, 7.0).reshape(3, 2, 1)
+    assert make(x, mass=4)[1].mass.tolist() == [3, 4]
+    np.savez(tmp_path / 'a.npz', one=x[0], two=x[1])
+    dataset = make(tmp_path / 'a.npz', mass=4)
+    assert dataset[1].mass.tolist() == [3, 4]
+    assert dataset[1].x.shape == (2, 5, 4)
+
+
+def test_masses_that_change_are_refused(make):
+    frame = weighed().sort_values(['system', 'particle', 'time'],
+                                  ignore_index=True)
+    frame.loc[29, 'm'] = 5.0
+    with pytest.raises(
+            ValueError, match="is 1.5 of system 'B', particle 'b', "
+            "time 0, row 24, and 5.0 of .* time 2.5, row 29"):
+        make(frame, mass='m')
+    assert len(make(frame)) == 3  # Nobody asks for them.

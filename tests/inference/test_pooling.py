@@ -1,16 +1,24 @@
 import math
+from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch_geometric.data import Batch
 
+from pyg_fnri.data import from_trajectory
+from pyg_fnri.datasets import TrajectoryTable
+from pyg_fnri.experiments.misspecified import UnequalMasses
 from pyg_fnri.inference import (
     pool_posteriors,
     refine,
     shared_candidates,
     shared_graph,
 )
+from pyg_fnri.loader import SystemLoader
 from pyg_fnri.nn import FNRI, CategoricalLatent, SigmoidLatent
+from pyg_fnri.simulation.initial_state import in_streams
 
 
 def random_logs(*sizes):
@@ -164,3 +172,44 @@ def test_refined_posteriors_hold_little_of_the_prior(make_fnri, repeated):
     found = shared_graph(model, [batch], refined=True)
     for q, log_q in zip(found.posterior, pool_posteriors(logs, 10, held)):
         torch.testing.assert_close(q, log_q.exp().float())
+
+
+@pytest.fixture
+def weighed(tmp_path):
+    """A table of particles of unequal mass, other masses in each system, and
+    the graph that all systems share."""
+    num_systems, seed = 8, 4
+    system = replace(UnequalMasses(), step_size=1e-2, sample_every=10,
+                     num_steps=500)
+    graph = system.draw_edge_types(seed, 1, 5)
+    paths = system.simulate(np.repeat(graph, num_systems, axis=0), seed)
+    trait = in_streams(lambda rng, size: rng.random((size, 5)), seed, 100,
+                       num_systems)
+    rows = [(s, p, t, 0.5 * 4**trait[s, p], *state)
+            for s, of_system in enumerate(paths)
+            for p, path in enumerate(of_system)
+            for t, state in enumerate(path.tolist())]
+    columns = ['system', 'particle', 'time', 'weight', 'x', 'y', 'vx', 'vy']
+    table = pd.DataFrame(rows, columns=columns).sample(frac=1, random_state=0)
+    table.to_csv(tmp_path / 'weighed.csv', index=False)
+    return tmp_path / 'weighed.csv', from_trajectory(paths[0], graph[0])
+
+
+def test_graphs_of_unequal_masses_are_found_where_masses_are_known(
+        weighed, make_model, tmp_path):
+    path, true = weighed
+    truth = true.edge_label.repeat(8, 1)
+    right = {}
+    for mass in ('weight', None):
+        dataset = TrajectoryTable(tmp_path, path, mass=mass)
+        batch, = SystemLoader(dataset, batch_size=8)
+        assert batch.x[:5].equal(true.x) and ('mass' in batch) == bool(mass)
+        # An encoder that knows nothing.
+        model = make_model(truth, confidence=0.0, half_width=None)
+        each = refine(model, batch).edge_type
+        shared = shared_graph(model, [batch], refined=True).edge_type
+        right[mass] = [(found == label).all(-1).double().mean().item()
+                       for found, label in ((each, truth), (shared,
+                                                            true.edge_label))]
+    assert right['weight'] == [1.0, 1.0]
+    assert right[None][0] < 0.95

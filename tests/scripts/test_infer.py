@@ -119,21 +119,6 @@ def test_results_are_replaced_on_demand_only(script, arguments, write_table,
     assert after['edges.csv'] != before['edges.csv']
 
 
-def test_many_systems_are_parts_of_one_graph(script, arguments, tmp_path):
-    x = np.random.default_rng(0).normal(size=(120, 5, 8, 4))
-    np.save(tmp_path / 'x.npy', x)  # More than a batch.
-    script.main([*arguments, '--data', str(tmp_path / 'x.npy')])
-    table = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
-    assert table.groupby('system').size().tolist() == [40] * 120
-    graph = nx.read_graphml(tmp_path / 'graphs' / 'graphs.graphml')
-    assert 2 * graph.number_of_edges() == (table.type > 0).sum()
-    assert len(set(nx.get_edge_attributes(
-        graph, 'id').values())) == (graph.number_of_edges())
-    part = nx.get_node_attributes(graph, 'system')
-    assert set(part.values()) == set(range(120))
-    assert all(part[a] == part[b] for a, b in graph.edges())
-
-
 @pytest.mark.parametrize('changes, message', [
     ({
         'num_steps': 7
@@ -152,12 +137,6 @@ def test_data_that_do_not_fit_are_refused(script, arguments, write_table,
         script.main([*arguments, '--data', data])
     assert '\n' not in str(error.value)
     assert not list((tmp_path / 'graphs').iterdir())
-
-
-def test_other_features_are_refused(script, arguments, tmp_path):
-    np.save(tmp_path / 'x.npy', np.ones((2, 3, 8, 6)))
-    with pytest.raises(SystemExit, match='4 features .* has 6'):
-        script.main([*arguments, '--data', str(tmp_path / 'x.npy')])
 
 
 def test_missing_files_are_told(script, arguments, own_table, tmp_path):
@@ -259,23 +238,4 @@ def test_other_particles_share_no_graph(script, arguments, write_table,
     with pytest.raises(SystemExit,
                        match="'p3' is in only one of .* 's0' and 's2'"):
         script.main([*arguments, '--data', data, '--shared'])
-    # As many particles are not the same ones.
-    table = pd.read_csv(write_table(tmp_path / 'new.csv', [3, 3]))
-    table.loc[table.system == 's1', 'particle'] += 'x'
-    table.to_csv(data, index=False)
-    with pytest.raises(SystemExit, match="'p0x' is in only one of"):
-        script.main([*arguments, '--data', data, '--shared'])
     assert not read(tmp_path / 'graphs')
-
-
-def test_other_candidates_share_no_graph(script, arguments, write_table,
-                                         tmp_path):
-    data = write_table(tmp_path / 'new.csv', [3, 3])
-    edges = pd.DataFrame([('s0', 'p0', 'p1'), ('s1', 'p0', 'p2')],
-                         columns=['system', 'sender', 'receiver'])
-    edges.to_csv(tmp_path / 'edges.csv', index=False)
-    with pytest.raises(SystemExit, match="system 's1' are not those of .*'s0'"):
-        script.main([
-            *arguments, '--data', data, '--shared', '--edges',
-            str(tmp_path / 'edges.csv')
-        ])

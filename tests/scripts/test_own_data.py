@@ -3,6 +3,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pyg_fnri.nn import known_masses
+from pyg_fnri.opening import open_dataset
 from pyg_fnri.training import load_checkpoint
 
 NAMES = {
@@ -89,6 +91,42 @@ def test_columns_are_named_once(train, infer, birds, load_script, own_root,
     plain = infer(checkpoint, own_table, '--system', 'system', '--time', 'time',
                   '--particle', 'particle', '--position', 'x', 'y')
     assert plain[['sender', 'receiver']].equals(edges[['sender', 'receiver']])
+
+
+@pytest.fixture
+def weighed(own_table, tmp_path):
+    """The table with a mass for each particle."""
+    frame = pd.read_csv(own_table)
+    frame['weight'] = 1 + 0.5 * frame.particle.str[1:].astype(int)
+    frame.to_csv(tmp_path / 'weighed.csv', index=False)
+    return tmp_path / 'weighed.csv'
+
+
+@pytest.mark.slow
+def test_masses_are_remembered(train, infer, weighed, own_root, own_table):
+    checkpoint = train(weighed, '--mass', 'weight')
+    config = load_checkpoint(checkpoint).config
+    assert config.data['reading'] == {'mass': 'weight'}
+    assert config.in_channels == 4
+    val = open_dataset(config.data, own_root, 'val')
+    assert known_masses(val[0]).tolist() == [1, 1.5, 2, 2.5, 3][:len(val[0].x)]
+    assert len(infer(checkpoint, weighed, '--refine').system.unique()) == 20
+    with pytest.raises(SystemExit, match="one column 'weight'.*--mass NAME"):
+        infer(checkpoint, own_table)
+    renamed = pd.read_csv(weighed).rename(columns={'weight': 'm'})
+    renamed.to_csv(weighed, index=False)
+    infer(checkpoint, weighed, '--mass', 'm')
+
+
+def test_masses_that_change_are_refused(train, weighed):
+    frame = pd.read_csv(weighed)
+    frame.loc[3, 'weight'] = 7.0
+    frame.to_csv(weighed, index=False)
+    with pytest.raises(
+            SystemExit, match="1.0 of system 's0', particle 'p0', "
+            "time 0, row 0, and 7.0 of .* row 3") as error:
+        train(weighed, '--mass', 'weight')
+    assert '\n' not in str(error.value)
 
 
 @pytest.mark.parametrize('left_out, message', [

@@ -1,8 +1,8 @@
 import json
+import os
 import shutil
 from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -147,28 +147,15 @@ def test_run_that_fails_does_not_stop_the_others(script, arguments, copied,
     assert len(found['runs']) == 2
 
 
-def test_simulated_trajectories_are_cut_off_from_their_truth(script, tmp_path):
+def test_simulated_systems_are_those_asked_for(script, monkeypatch):
+    monkeypatch.setattr(script, 'write_simulated', lambda *args: args)
     args, rest = script.parse_args([
-        '--name', 'nri_springs', '--num-systems', '7', '--num-particles', '3',
-        '--root',
-        str(tmp_path / 'data'), '--out',
-        str(tmp_path), '--batch-size', '2'
+        '--name', 'nri_springs', '--num-systems', '7', '--data-seed', '3',
+        '--root', 'data', '--out', 'layers', '--batch-size', '2'
     ])
     assert rest == ['--batch-size', '2']
-    table, truth = script.simulate(args)
-    x = np.load(table)
-    assert x.shape[:2] == (7, 3) and x.shape[3] == 4
-    rows = pd.read_csv(truth)
-    systems = script.ParticleSystems(args.root, 'nri_springs', 'train', 3,
-                                     (7, 1, 1))
-    for number, system in enumerate(systems):
-        np.testing.assert_array_equal(x[number], system.x)
-        of = rows[rows['system'] == number]
-        edges = system.edge_index[:, system.edge_label[:, 0] == 1].T.tolist()
-        assert of[['sender', 'receiver']].to_numpy().tolist() == edges
-    before = open(table, 'rb').read()
-    assert script.simulate(args) == (table, truth)
-    assert open(table, 'rb').read() == before  # Runs are known by it.
+    assert script.simulate(args) == (os.path.join('layers', 'simulated'),
+                                     'data', 'nri_springs', 5, 7, 3)
 
 
 @pytest.mark.parametrize('extra, message', [

@@ -8,6 +8,7 @@ from pyg_fnri.training.reading_arguments import (
     READING,
     add_reading_arguments,
     as_options,
+    check_masses,
     reading_arguments,
 )
 
@@ -31,10 +32,11 @@ def test_options_are_arguments_of_a_table():
 def test_only_what_is_given_is_told(parse):
     assert reading_arguments(parse('a.csv')) == {}
     args = parse('a.csv', '--time', 't', '--position', '0', 'x', '--time-step',
-                 '0.5', '--max-gap', '0')
+                 '0.5', '--max-gap', '0', '--mass', 'weight')
     assert reading_arguments(args) == {
         'time': 't',
         'position': ['0', 'x'],
+        'mass': 'weight',
         'time_step': 0.5,
         'max_gap': 0
     }
@@ -45,6 +47,9 @@ def test_features_of_arrays_are_numbers(parse, tmp_path):
     assert reading_arguments(args) == {'position': [0, 1], 'velocity': [3, 2]}
     with pytest.raises(ValueError, match="--velocity names .* one is 'vx'"):
         reading_arguments(parse('a.npy', '--velocity', 'vx'))
+    assert reading_arguments(parse('a.npz', '--mass', '12')) == {'mass': 12}
+    with pytest.raises(ValueError, match="--mass names .* one is 'm'"):
+        reading_arguments(parse('a.npy', '--mass', 'm'))
     assert reading_arguments(parse(str(tmp_path))) == {}
 
 
@@ -64,6 +69,7 @@ def test_help_tells_what_is_taken_without_them(again, default):
     ('position=[0, 1], and velocity=[2].', '--position 0 1, and --velocity 2.'),
     ("(position=['a', 'b'])", '(--position a b)'),
     ('e.g. window=10, or', 'e.g. --window 10, or'),
+    ('by mass=NAME.', 'by --mass NAME.'),
     ('max_gap must be at least 0', '--max-gap must be at least 0'),
     ('the time 0.1 of system A', 'the time 0.1 of system A'),
     ("The run has max_steps = 3", "The run has max_steps = 3"),
@@ -71,3 +77,18 @@ def test_help_tells_what_is_taken_without_them(again, default):
 def test_messages_name_options(message, expected):
     assert as_options(message) == expected
     assert as_options(expected) == expected
+
+
+def test_masses_that_were_known_in_training_are_asked_for():
+    known, unknown = {'reading': {'mass': 'm'}}, {'reading': {'time': 't'}}
+    for trained, reading in [(known, {
+            'mass': 'm'
+    }), (known, {
+            'mass': 0
+    }), (unknown, {}), (unknown, {
+            'mass': 'm'
+    }), ({}, {})]:
+        check_masses(trained, 'new.csv', reading)
+    for reading in ({}, {'mass': None}, {'time': 't'}):
+        with pytest.raises(ValueError, match="by mass=m, .* 'new.csv' are not"):
+            check_masses(known, 'new.csv', reading)
