@@ -92,7 +92,7 @@ class Method:
                 (sampling, 'fit_errors', _fit_gaussian),
             ]
         if not self.relaxed:
-            parts.append((relaxation, 'MAX_UNKNOWNS', 0))  # All are swept.
+            parts.append((relaxation, 'MAX_ENTRIES', 0))  # All are swept.
         if not self.disentangled:
             parts.append((discovery, 'disentangle', _leave))
         with ExitStack() as stack:

@@ -5,22 +5,24 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor
 
+from pyg_fnri.inference.gaussian import Gaussian
 from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.inference.search import NOT_FINITE, GraphSearch
 from pyg_fnri.inference.sweep import Objective
 
-#: Variance of a channel that is as good as known: others still move it.
-LEAST_VARIANCE = 1e-2
+#: How often each stage's parabolas are solved, for pairs to hear of each other
+#: through the particles in between.
+NUM_ROUNDS = 3
 
-#: Entries of the matrices that are inverted side by side.
-NUM_ENTRIES = 4_000_000
+#: How much of what particles said before stays, or it would swing to and fro.
+DAMPING = 0.5
 
-#: Channels of all pairs of a system whose matrix is worth inverting: those of
-#: 45 particles under two forces.
-MAX_UNKNOWNS = 2_000
+#: Entries of the arrays of particles that are solved for side by side.
+NUM_ENTRIES = 10_000_000
 
-#: Entries of the matrices of all particles of a batch, a matrix each.
-MAX_ENTRIES = 100_000_000
+#: Entries of the matrices of the particles of a system that is worth it, a
+#: matrix each: those of 230 particles under two forces.
+MAX_ENTRIES = 50_000_000
 
 #: Last stages that are also swept over, one pair at a time.
 NUM_SWEPT = 3
@@ -53,14 +55,15 @@ def relax(
     r"""The most probable graphs where interactions may be of any strength,
     and come to be those of a type: expectation propagation.
 
-    What force laws leave unexplained is linear in the channels
-    :math:`\mathbf{z}_p` of all pairs of a system. With a robust cost replaced
-    by the parabolas that touch it at the present errors, and with a Gaussian
-    of each pair's channels in place of its types, all pairs of a system follow
-    at once from one linear system of equations. From its solution, without the
-    pair's own Gaussian, come the probabilities of the pair's types, and the
-    mean and the variance of the channels under these are the pair's next
-    Gaussian. Changing one pair at a time
+    What force laws leave unexplained of a particle's motion is linear in the
+    channels :math:`\mathbf{z}_p` of all pairs that act on it. With a robust
+    cost replaced by the parabolas that touch it at the present errors, and
+    with Gaussians in place of all else that is known of these pairs, each
+    particle says of each of them what its motion does, whatever the others
+    are: a Gaussian message. A pair hears both its particles. From that come
+    the probabilities of its types, and the mean and the variance of its
+    channels under these are the pair's own Gaussian, which its particles hear,
+    and of each other, in the next round. Changing one pair at a time
     (:func:`~pyg_fnri.inference.sweep.sweep`) gets stuck the sooner the more
     particles there are; this hardly does. Not in the paper.
 
@@ -89,25 +92,24 @@ def relax(
     if start is None:
         start = (annealing[0].prior_weight * search.log_prior).softmax(-1)
     options = search.options.double()
-    for part in _parts(search, members):
-        system = _Systems.of(search, evidence, part)
+    for part in _parts(search, evidence, members):
+        particles = _Particles.of(search, evidence, part)
         log_prior = search.log_prior[part].double()
         q = start[part].double()
+        said = Gaussian.of_nothing(particles.pair.numel(), options.size(1), q)
         channels = q @ options
         for stage in annealing:
-            mean = q @ options
-            spread = (options - mean.unsqueeze(1)).square()
-            variance = torch.einsum('vm,vmc->vc', q, spread)
-            precision = 1 / variance.clamp(min=LEAST_VARIANCE)
-            channels, covariance = system.solve(
-                *system.parabolas(channels, stage), mean, precision)
-            # What all others say of a pair: without its own Gaussian.
-            own = covariance.inverse()
-            slope = torch.einsum('vcd,vd->vc', own, channels) - precision * mean
-            own = own - torch.diag_embed(precision)
-            bend = torch.einsum('mc,vcd,md->vm', options, own, options)
-            score = slope @ options.t() - bend / 2
-            q = (score + stage.prior_weight * log_prior).softmax(-1)
+            normal, right = particles.parabolas(channels, stage)
+            for _ in range(NUM_ROUNDS):
+                own = Gaussian.of_types(q, options)
+                heard = particles.sum_at_pairs(said).plus(own)
+                new = particles.messages(normal, right,
+                                         heard.take(particles.pair).minus(said))
+                said = new.towards(said, DAMPING)
+                heard = particles.sum_at_pairs(said)
+                score = heard.log_density(options)
+                q = (score + stage.prior_weight * log_prior).softmax(-1)
+            channels = heard.plus(own).mean
         if not bool(q.isfinite().all()):
             raise ValueError(NOT_FINITE)
         choice[part] = q.argmax(-1)
@@ -115,137 +117,144 @@ def relax(
 
 
 def _is_small(search: GraphSearch, members: Optional[Tensor]) -> bool:
-    """Whether matrices of the systems, and of their particles, are small."""
-    choices, num_channels = search.choices, search.options.size(1)
+    """Whether the matrices of all particles of a system are small."""
+    choices = search.choices
     if members is None:
         members = torch.arange(choices.edge.numel(), device=choices.edge.device)
-    if not members.numel():
-        return True
-    receiver, sender = choices.receiver[members], choices.sender[members]
-    particle = torch.cat([receiver, sender[choices.mutual[members]]])
-    _, degree = particle.unique(return_counts=True)
-    unknowns = num_channels * int(search.system[receiver].bincount().max())
-    entries = degree.numel() * (num_channels * int(degree.max()))**2
-    return unknowns <= MAX_UNKNOWNS and entries <= MAX_ENTRIES
+    size, _ = _sizes(search, members)
+    return not members.numel() or int(size.max()) <= MAX_ENTRIES
 
 
-class _Systems(NamedTuple):
-    """Systems of equations side by side, padded to D unknowns each: the
-    channels of their pairs.
+class _Particles(NamedTuple):
+    """The motion of particles side by side, each padded to K pairs.
 
     Args:
-        effect: What each unknown adds to a particle's changes, :obj:`[n, K,
-            T * F]`; K unknowns at the most act on a particle.
+        effect: What each channel of each pair adds to a particle's changes,
+            :obj:`[n, K * C, T * F]`.
         change: What forces have to explain, :obj:`[n, T, F]`.
         valid: Whether they can, :obj:`[n, T]`.
-        row: The system of each particle, :obj:`[n]`.
-        column: The unknown that acts on it, D for none, :obj:`[n, K]`.
-        pair_row: The system of each pair, :obj:`[v]`.
-        pair_column: Its unknowns, :obj:`[v, C]`.
-        size: Number of systems S and of unknowns D.
+        pair: Pairs at the particles that they act on, :obj:`[i]`.
+        node: These particles, :obj:`[i]`.
+        slot: Which of its pairs it is there, :obj:`[i]`.
+        num_pairs: Number of pairs.
     """
     effect: Tensor
     change: Tensor
     valid: Tensor
-    row: Tensor
-    column: Tensor
-    pair_row: Tensor
-    pair_column: Tensor
-    size: tuple[int, int]
+    pair: Tensor
+    node: Tensor
+    slot: Tensor
+    num_pairs: int
 
     @classmethod
     def of(cls, search: GraphSearch, evidence: ImpulseEvidence,
-           members: Tensor) -> '_Systems':
-        choices, flights = search.choices, evidence.flights
-        receiver, sender = choices.receiver[members], choices.sender[members]
-        both = choices.mutual[members]
-        system, pair_row = search.system[receiver].unique(return_inverse=True)
-        channel = torch.arange(search.options.size(1), device=members.device)
-        pair_column = (_rank(pair_row).unsqueeze(1) * len(channel) + channel)
-        # Who is acted on by which pair.
-        pair = torch.arange(members.numel(), device=members.device)
-        pair = torch.cat([pair, pair[both]])
+           members: Tensor) -> '_Particles':
+        flights = evidence.flights
+        pair, particle = _incidences(search, members)
         effect = evidence.effect[members[pair]].flatten(2).double()
-        effect[members.numel():] *= -1
-        particle, node = torch.cat([receiver,
-                                    sender[both]]).unique(return_inverse=True)
-        effect = flights.over_mass(effect, particle[node])
+        effect[members.numel():] *= -1  # Of senders.
+        effect = flights.over_mass(effect, particle)
+        particle, node = particle.unique(return_inverse=True)
         slot = _rank(node)
-        num_nodes, num_slots = particle.numel(), int(slot.max()) + 1
-        num_unknowns = int(pair_column.max()) + 1
-        padded = effect.new_zeros(num_nodes, num_slots, *effect.size()[1:])
+        padded = effect.new_zeros(particle.numel(),
+                                  int(slot.max()) + 1,
+                                  *effect.size()[1:])
         padded[node, slot] = effect
-        column = node.new_full((num_nodes, num_slots, len(channel)),
-                               num_unknowns)
-        column[node, slot] = pair_column[pair]
-        row = torch.searchsorted(system, search.system[particle])
         return cls(padded.flatten(1, 2), evidence.change[particle].double(),
-                   flights.valid[particle], row, column.flatten(1), pair_row,
-                   pair_column, (system.numel(), num_unknowns))
+                   flights.valid[particle], pair, node, slot, members.numel())
 
     def parabolas(self, channels: Tensor,
                   stage: Objective) -> tuple[Tensor, Tensor]:
         """The cost around present channels :obj:`[v, C]` as parabolas:
-        matrices :obj:`[S, D, D]` and right-hand sides :obj:`[S, D]`."""
-        present = self._spread(channels)
-        explained = present.unsqueeze(1) @ self.effect  # [n, 1, T * F]
+        matrices :obj:`[n, K * C, K * C]` and right-hand sides
+        :obj:`[n, K * C]`. Where a particle has fewer pairs, nothing pulls."""
+        present = self._padded(channels[self.pair]).flatten(1).unsqueeze(1)
+        explained = present @ self.effect  # [n, 1, T * F]
         error = self.change - explained.view_as(self.change)
         weight = 2 * stage.weight(error) * self.valid.unsqueeze(-1)
         weighted = self.effect * weight.flatten(1).unsqueeze(1)
         normal = weighted @ self.effect.mT
         right = weighted @ self.change.flatten(1).unsqueeze(-1)
-        (num, size), width = self.size, self.size[1] + 1
-        entry = self._flat()
-        square = entry.unsqueeze(2) * width + self.column.unsqueeze(1)
-        out = normal.new_zeros(num * width * width)
-        out.index_add_(0, square.flatten(), normal.flatten())
-        side = right.new_zeros(num * width)
-        side.index_add_(0, entry.flatten(), right.flatten())
-        return (out.view(num, width,
-                         width)[:, :size, :size], side.view(num,
-                                                            width)[:, :size])
+        there = self._padded(torch.ones_like(channels)[self.pair])
+        return (normal + torch.diag_embed(1 - there.flatten(1)),
+                right.squeeze(-1))
 
-    def solve(self, normal: Tensor, right: Tensor, mean: Tensor,
-              precision: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean :obj:`[v, C]` and covariance :obj:`[v, C, C]` of channels, by
-        parabolas and a Gaussian of each pair."""
-        at = self.pair_row.unsqueeze(1), self.pair_column
-        own = torch.ones_like(right)  # Also where there is nothing to solve.
-        own[at] = precision
-        pull = torch.zeros_like(right)
-        pull[at] = precision * mean
-        covariance = (normal + torch.diag_embed(own)).inverse()
-        solution = (covariance @ (right + pull).unsqueeze(-1)).squeeze(-1)
-        rows = self.pair_column.unsqueeze(2)
-        block = covariance[self.pair_row.view(-1, 1, 1), rows, rows.mT]
-        return solution[at], block
+    def messages(self, normal: Tensor, right: Tensor,
+                 others: Gaussian) -> Gaussian:
+        """What each particle says of each of its pairs, :obj:`[i]`, from
+        parabolas and what is known of these pairs elsewhere."""
+        num_channels = others.pull.size(-1)
+        size = len(normal), -1, num_channels
+        known = normal.view(*size,
+                            normal.size(1) // num_channels,
+                            num_channels).clone()
+        known[self.node, self.slot, :, self.slot] += others.precision
+        covariance = known.view_as(normal).inverse()
+        pull = right + self._padded(others.pull).flatten(1)
+        mean = (covariance @ pull.unsqueeze(-1)).view(size)
+        precision = covariance.view_as(known)[self.node, self.slot, :,
+                                              self.slot].inverse()
+        mean = mean[self.node, self.slot].unsqueeze(-1)
+        return Gaussian(precision, (precision @ mean).squeeze(-1)).minus(others)
 
-    def _spread(self, channels: Tensor) -> Tensor:
-        """Channels of pairs at the particles they act on, :obj:`[n, K]`."""
-        num, size = self.size
-        out = channels.new_zeros(num, size + 1)
-        out[self.pair_row.unsqueeze(1), self.pair_column] = channels
-        return out.flatten()[self._flat()]
+    def sum_at_pairs(self, said: Gaussian) -> Gaussian:
+        """All that particles say of each pair, :obj:`[v]`."""
+        return Gaussian(
+            *(part.new_zeros(self.num_pairs,
+                             *part.size()[1:]).index_add_(0, self.pair, part)
+              for part in said))
 
-    def _flat(self) -> Tensor:
-        return self.row.unsqueeze(1) * (self.size[1] + 1) + self.column
+    def _padded(self, value: Tensor) -> Tensor:
+        """Values :obj:`[i, C]` as :obj:`[n, K, C]`."""
+        num_channels = value.size(-1)
+        out = value.new_zeros(len(self.effect),
+                              self.effect.size(1) // num_channels, num_channels)
+        out[self.node, self.slot] = value
+        return out
 
 
-def _parts(search: GraphSearch, members: Tensor) -> Iterator[Tensor]:
+def _incidences(search: GraphSearch, members: Tensor) -> tuple[Tensor, Tensor]:
+    """Which of the choices acts on which particle: receivers first."""
+    choices = search.choices
+    pair = torch.arange(members.numel(), device=members.device)
+    both = choices.mutual[members]
+    return (torch.cat([pair, pair[both]]),
+            torch.cat(
+                [choices.receiver[members], choices.sender[members[both]]]))
+
+
+def _sizes(search: GraphSearch, members: Tensor) -> tuple[Tensor, Tensor]:
+    """Entries of the matrices of all particles of each system, and channels
+    that act on the one with most of them, twice :obj:`[num_systems]`."""
+    _, particle = _incidences(search, members)
+    degree = particle.bincount(minlength=search.system.numel())
+    width = search.options.size(1) * degree.new_zeros(
+        search.num_systems).scatter_reduce(0, search.system, degree, 'amax')
+    num_nodes = search.system[degree > 0].bincount(minlength=search.num_systems)
+    return num_nodes * width.square(), width
+
+
+def _parts(search: GraphSearch, evidence: ImpulseEvidence,
+           members: Tensor) -> Iterator[Tensor]:
     """The choices of as many systems of about the same size as fit."""
     owner = search.system[search.choices.receiver[members]]
+    entries, width = _sizes(search, members)
+    # As much again for what each channel does.
+    entries = entries + entries // width.clamp(
+        min=1) * evidence.change[0].numel()
+    order = width * search.num_systems + torch.arange(len(width),
+                                                      device=width.device)
+    members = members[order[owner].argsort(stable=True)]
     count = owner.bincount(minlength=search.num_systems)
-    order = count[owner] * search.num_systems + owner
-    members = members[order.argsort(stable=True)]
-    sizes = count[count > 0].sort().values.tolist()
-    start = stop = num = 0
-    for size in sizes:
-        entries = (num + 1) * (size * search.options.size(1) + 1)**2
-        if num and entries > NUM_ENTRIES:
+    start = stop = filled = 0
+    for system in order.argsort().tolist():
+        more = int(entries[system])
+        if filled and filled + more > NUM_ENTRIES:
             yield members[start:stop]
-            start, num = stop, 0
-        stop, num = stop + size, num + 1
-    yield members[start:stop]
+            start, filled = stop, 0
+        stop, filled = stop + int(count[system]), filled + more
+    if stop > start:
+        yield members[start:stop]
 
 
 def _rank(group: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ def parts():
     """All that can be taken out."""
     return (discovery.ANNEALING, discovery.disentangle, disentangle.SCREENING,
             disentangle.REANNEALING, refinement.WIDENING, refinement.fit_errors,
-            relaxation.MAX_UNKNOWNS, sampling.ANNEALING, sampling.fit_errors)
+            relaxation.MAX_ENTRIES, sampling.ANNEALING, sampling.fit_errors)
 
 
 def test_everything_is_the_library_as_it_is():
@@ -90,4 +90,4 @@ def test_parts_are_out_while_it_lasts():
         fitted = refinement.fit_errors(errors, 0.1)
         assert fitted.scale[0] > 10 and min(fitted.degrees) > 1e3
     with Method(relaxed=False).in_place():
-        assert relaxation.MAX_UNKNOWNS == 0
+        assert relaxation.MAX_ENTRIES == 0
