@@ -102,25 +102,48 @@ def main(argv: Optional[list[str]] = None) -> None:
             module.require('encoder', 'decoder')
         check_writable(out)
         dataset = open_systems(module, args)
-        infer = first_guess(module)
-        report = measure(module, dataset, infer, 'evaluating')
+        kept = FirstGraphs(first_guess(module), args.num_drawn)
+        report = measure(module, dataset, kept, 'evaluating')
         report.update(measure_floors(module, dataset, args.root))
         for name, infer in better_guesses(args).items():
-            report[name] = measure(module, dataset, infer, name)
+            kept = FirstGraphs(infer, args.num_drawn)
+            report[name] = measure(module, dataset, kept, name)
         laws = find_laws(module, dataset, report)
         if laws is not None and laws.error is not None:
             report['law_error'] = dict(zip(laws.names, laws.error))
+        print_report(module, dataset, report, BATCH_SIZE)
+        save_report(module, args, report, out)
+        written = ['metrics.json']
+        if laws is not None:
+            laws.save(os.path.join(out, 'laws.csv'))
+            written.append('laws.csv')
+        written += write_pictures(module, dataset, best_figures(report),
+                                  kept.graphs, laws, out)
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         sys.exit(str(error))
-    print_report(module, dataset, report, BATCH_SIZE)
-    save_report(module, args, report, out)
-    graphs = [infer(module.model, data)[0] for data in dataset[:args.num_drawn]]
-    written = write_pictures(module, dataset, best_figures(report), graphs,
-                             laws, out)
-    if laws is not None:
-        laws.save(os.path.join(out, 'laws.csv'))
-        written.append('laws.csv')
-    print(f"\nwritten into {out}: {', '.join(['metrics.json', *written])}")
+    print(f"\nwritten into {out}: {', '.join(written)}")
+
+
+class FirstGraphs:
+    """Infers graphs, and keeps the types :obj:`[num_edges, num_layers]` of
+    the first systems: alone, they could be inferred otherwise.
+
+    Args:
+        infer: Gives the graphs of a batch.
+        num: How many to keep, of the first batch at the most.
+    """
+    def __init__(self, infer: Infer, num: int) -> None:
+        self.infer = infer
+        self.num = num
+        self.graphs: list[Tensor] = []
+
+    def __call__(self, model: RelationalAutoEncoder, data: Data) -> Graph:
+        graph = self.infer(model, data)
+        if not self.graphs:
+            system = data.batch[data.edge_index[1]]
+            counts = system.bincount(minlength=data.num_graphs).tolist()
+            self.graphs = list(graph[0].split(counts)[:self.num])
+        return graph
 
 
 def check_samples(args: argparse.Namespace) -> None:
