@@ -1,17 +1,22 @@
 """Fixtures that several test files share."""
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.nn import FNRI, NRI, SFNRI
+from pyg_fnri.simulation import kuramoto
 from pyg_fnri.transforms import SplitTrajectory
 
 REFERENCE = Path(__file__).parent / 'reference'
+#: Pictures that have been drawn, of :func:`pictures_drawn_once`.
+DRAWN = set()
 
 
 @pytest.fixture(autouse=True)
@@ -62,9 +67,34 @@ def assert_one_graph():
         compiled = torch.compile(function, backend=backend, fullgraph=True)
         torch.testing.assert_close(compiled(*args), function(*args))
         assert len(graphs) == 1
-        assert torch._dynamo.explain(function)(*args).graph_break_count == 0
 
     return check
+
+
+@pytest.fixture
+def uncompiled_kuramoto(monkeypatch):
+    """Takes the steps of oscillators in Python: the same numbers, without
+    seconds of compiling. What a step is stays compiled."""
+    monkeypatch.setattr(kuramoto, '_oscillate', kuramoto._oscillate.py_func)
+
+
+@pytest.fixture(scope='module')
+def pictures_drawn_once():
+    """Writes a picture of a name and of so many panels blank from its second
+    time on: drawing takes longer than all else that a tiny run does."""
+    savefig = Figure.savefig
+
+    def save(figure, path, **kwargs):
+        name = os.path.basename(path).removesuffix('.part')
+        picture = name, len(figure.axes), len(figure.legends)
+        if picture in DRAWN:
+            figure = Figure(figsize=(1, 1))
+        DRAWN.add(picture)
+        savefig(figure, path, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, 'savefig', save)
+        yield
 
 
 @pytest.fixture(scope='session')

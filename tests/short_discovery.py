@@ -1,7 +1,7 @@
 """Force laws in a moment, for tests of what is done with them."""
 from functools import partial
 
-import pyg_fnri.inference.discovery
+import pyg_fnri.inference
 import pyg_fnri.training.em
 from pyg_fnri.inference import Stage, discover_force_laws
 from pyg_fnri.inference.disentangle import disentangle
@@ -17,7 +17,7 @@ def shorten(patch, annealing=(Stage(0.3, 1.), )):
     """
     patch.setattr(pyg_fnri.inference.discovery, 'disentangle',
                   partial(disentangle, max_rounds=0))
-    patch.setattr(
-        pyg_fnri.training.em, 'discover_force_laws',
-        partial(discover_force_laws, annealing=annealing, num_pilot=4,
-                max_starts=2))
+    short = partial(discover_force_laws, annealing=annealing, num_pilot=4,
+                    max_starts=2)
+    for module in (pyg_fnri.training.em, pyg_fnri.inference):
+        patch.setattr(module, 'discover_force_laws', short)

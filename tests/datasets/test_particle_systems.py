@@ -255,7 +255,8 @@ def test_own_forces_are_simulated(tmp_path):
     ('kuramoto', 2, 0),
 ])
 @pytest.mark.parametrize('num_particles', [5, 10])
-def test_nris_systems(root, name, num_types, num_forces, num_particles):
+def test_nris_systems(root, uncompiled_kuramoto, name, num_types, num_forces,
+                      num_particles):
     dataset = systems(root, 'test', name=name, num_particles=num_particles)
     assert len(dataset) == 3 and dataset.num_layer_graphs == 1
     assert dataset.num_edge_types == [num_types]

@@ -9,6 +9,11 @@ import pytest
 SCRIPTS = Path(__file__).parents[2] / 'scripts'
 
 
+@pytest.fixture(scope='module', autouse=True)
+def quick_pictures(pictures_drawn_once):
+    """Scripts draw much of the same."""
+
+
 @pytest.fixture(scope='session')
 def load_script():
     """Imports a script by its name; `script.main([...])` then runs it."""

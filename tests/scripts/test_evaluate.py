@@ -132,7 +132,7 @@ def test_a_decoder_alone_is_given_the_graph(script, true_graph_run, tiny_root,
     script.main([
         '--root', tiny_root, '--checkpoint',
         str(true_graph_run / 'best.ckpt'), '--out',
-        str(tmp_path)
+        str(tmp_path), '--num-drawn', '2'
     ])
     assert {path.name
             for path in tmp_path.iterdir()

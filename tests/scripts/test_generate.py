@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 import torch
 
 from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.simulation import Kuramoto, Newtonian, SignedCharges
 
-SIZES = ['12', '4', '6']
+SIZES = ['18', '16', '17']
 
 
 @pytest.fixture(scope='module')
@@ -14,6 +16,18 @@ def script(load_script):
 @pytest.fixture(scope='module')
 def root(tmp_path_factory):
     return str(tmp_path_factory.mktemp('datasets'))
+
+
+@pytest.fixture
+def random_motion(monkeypatch):
+    """Motion that needs no compiling, of systems of any kind."""
+    def draw(self, edge_types, seed, num_threads=None, progress=False):
+        num_systems, _, num_particles, _ = edge_types.shape
+        return np.random.default_rng(seed).standard_normal(
+            (num_systems, num_particles, 99, 4), np.float32)
+
+    for system in (Newtonian, SignedCharges, Kuramoto):
+        monkeypatch.setattr(system, 'simulate', draw)
 
 
 def split(root, name):
@@ -47,8 +61,9 @@ def test_share_counts_pairs(script, root):
         (count / (20 * len(dataset))).tolist())
 
 
-def test_share_is_of_each_type_where_there_are_more(script, root):
-    dataset = ParticleSystems(root, 'nri_charged', num_systems=(6, 2, 2))
+def test_share_is_of_each_type_where_there_are_more(script, tmp_path,
+                                                    random_motion):
+    dataset = ParticleSystems(tmp_path, 'nri_charged', num_systems=(6, 2, 2))
     share = script.interacting_share(dataset)
     assert list(share) == ['charge, type 1', 'charge, type 2']
     assert sum(share.values()) == pytest.approx(1)
@@ -58,7 +73,9 @@ def test_share_is_of_each_type_where_there_are_more(script, root):
 
 
 @pytest.mark.parametrize('name', ['nri_springs', 'nri_charged', 'kuramoto'])
-def test_every_system_has_its_card(script, root, capsys, name):
+def test_every_system_has_its_card(script, tmp_path, random_motion, capsys,
+                                   name):
+    root = str(tmp_path)
     script.main(
         ['--root', root, '--num-systems', '6', '2', '2', '--name', name])
     card = capsys.readouterr().out

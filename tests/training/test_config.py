@@ -91,7 +91,7 @@ def test_paper_regularises_as_the_paper_does():
     assert recipe('fnri', 'learned').l2 == recipe('nri', 'supervised').l2 == 0
 
 
-@pytest.mark.parametrize('recipe', RECIPES)
+@pytest.mark.parametrize('recipe', ['quick', 'paper'])
 @pytest.mark.parametrize('model', MODELS)
 @pytest.mark.parametrize('options', [
     {

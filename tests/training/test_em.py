@@ -1,6 +1,6 @@
 import copy
 import warnings
-from shutil import copytree, rmtree
+from shutil import copy2, copytree, rmtree
 
 import pandas as pd
 import pytest
@@ -25,7 +25,7 @@ SETTINGS = EMSettings(num_fitted=12, num_taught=32, taught_steps=4)
 
 
 @pytest.fixture(scope='module', autouse=True)
-def short():
+def short(pictures_drawn_once):
     """Two iterations, as many as it takes to see that there are some."""
     with pytest.MonkeyPatch.context() as patch:
         shorten(patch, [Stage(0.3, 1.), Stage(0.1, 0.5)])
@@ -198,9 +198,10 @@ def test_labels_are_only_measured_by(make, run, train, val, tmp_path):
     assert_same_state(state(run / 'best.ckpt'), state(tmp_path / 'best.ckpt'))
 
 
-def test_encoder_may_be_left_as_it_is(make, guess, tmp_path):
+def test_encoder_may_be_left_as_it_is(make, run, guess, tmp_path):
+    copy2(run / 'laws.ckpt', tmp_path)
     em, module = make(tmp_path, EMSettings(num_fitted=12, num_taught=0))
-    result = em.run(module)
+    result = em.run(module, resume=True)
     assert not (tmp_path / 'taught').exists() and not result.training
     assert_same_state(part(tmp_path / 'best.ckpt', 'model.encoder'),
                       part(guess, 'model.encoder'))
@@ -213,7 +214,7 @@ def test_encoder_may_be_left_as_it_is(make, guess, tmp_path):
     }, False),
     (100., {}, False),
 ])
-def test_pupils_see_systems_turned_where_that_is_safe(make, run, tmp_path,
+def test_pupils_see_systems_turned_where_that_is_safe(make, run, val, tmp_path,
                                                       monkeypatch, offset,
                                                       options, turned):
     seen = []
@@ -224,7 +225,7 @@ def test_pupils_see_systems_turned_where_that_is_safe(make, run, tmp_path,
             return super().training_step(batch, batch_idx)
 
     monkeypatch.setattr(pyg_fnri.training.em, 'Pupil', Watched)
-    em, _ = make(tmp_path, EMSettings(12, 32, taught_steps=1))
+    em, _ = make(tmp_path, EMSettings(12, 16, taught_steps=1), val=val[:4])
     module = load_checkpoint(str(run / 'laws.ckpt'))
     module.config.options.update(options)
     module.model.scaling.offset += offset
