@@ -71,9 +71,11 @@ def aggregation() -> list[Row]:
     return rows
 
 
-def small_dataset(root: str) -> ParticleSystems:
+def small_dataset(root: str, num_systems: int = 2_000,
+                  num_particles: int = 5) -> ParticleSystems:
     """Enough I+C systems for the parts below."""
-    return ParticleSystems(root, split='val', num_systems=(1, 2_000, 1),
+    return ParticleSystems(root, split='val', num_systems=(1, num_systems, 1),
+                           num_particles=num_particles,
                            transform=SplitTrajectory(49))
 
 
@@ -113,20 +115,24 @@ def training() -> list[Row]:
 
 
 def refinement() -> list[Row]:
-    """Refining 1,000 I+C systems by force laws, restarts included."""
-    with tempfile.TemporaryDirectory() as root:
-        dataset = small_dataset(root)
-        module = build_module(Config(4, 49, [2, 2], laws={'half_width': 5.0}))
-        module.fit_units(dataset._data.x)
-        law = module.model.decoder.layer.law
-        with torch.no_grad():
-            law.value[0] = -0.1 * law.knots
-            law.value[1] = 0.2 / law.knots**2
-        module.model.decoder.layer.scale.copy_(
-            torch.tensor([8e-4, 8e-4, 0.015, 0.015]))
-        batch = next(iter(SystemLoader(dataset, 1_000)))
-        seconds = best(lambda: refine(module.model, batch), repeats=1)
-        return [('1,000 systems', seconds, 's')]
+    """Refining I+C systems by force laws, restarts included."""
+    module = build_module(Config(4, 49, [2, 2], laws={'half_width': 5.0}))
+    law = module.model.decoder.layer.law
+    with torch.no_grad():
+        law.value[0] = -0.1 * law.knots
+        law.value[1] = 0.2 / law.knots**2
+    module.model.decoder.layer.scale.copy_(
+        torch.tensor([8e-4, 8e-4, 0.015, 0.015]))
+    rows = []
+    for num_systems, num_particles in (1_000, 5), (50, 20), (10, 50):
+        with tempfile.TemporaryDirectory() as root:
+            dataset = small_dataset(root, num_systems, num_particles)
+            module.fit_units(dataset._data.x)
+            batch = next(iter(SystemLoader(dataset, num_systems)))
+            seconds = best(lambda: refine(module.model, batch), repeats=1)
+        rows.append(
+            (f'{num_systems:,} of {num_particles} particles', seconds, 's'))
+    return rows
 
 
 PARTS = {

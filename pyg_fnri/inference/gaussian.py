@@ -35,7 +35,7 @@ class Gaussian(NamedTuple):
 
     @property
     def mean(self) -> Tensor:
-        return torch.linalg.solve(self.precision, self.pull)
+        return (inverse(self.precision) @ self.pull.unsqueeze(-1)).squeeze(-1)
 
     def plus(self, other: 'Gaussian') -> 'Gaussian':
         """The product of both."""
@@ -58,3 +58,17 @@ class Gaussian(NamedTuple):
         """Of each of the options :obj:`[M, C]`, up to a constant."""
         bend = torch.einsum('mc,vcd,md->vm', options, self.precision, options)
         return self.pull @ options.t() - bend / 2
+
+
+def inverse(matrix: Tensor) -> Tensor:
+    """The inverses of matrices :obj:`[*, n, n]`.
+
+    Raises:
+        ValueError: If one is singular, to the precision of numbers.
+    """
+    out, failed = torch.linalg.inv_ex(matrix)
+    if bool(failed.any()):
+        raise ValueError("What force laws say of a graph is too large to "
+                         "compute with, or two of them are the same; check "
+                         "the laws, and the scale of the decoder.")
+    return out

@@ -5,7 +5,7 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor
 
-from pyg_fnri.inference.gaussian import Gaussian
+from pyg_fnri.inference.gaussian import Gaussian, inverse
 from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.inference.search import NOT_FINITE, GraphSearch
 from pyg_fnri.inference.sweep import Objective
@@ -189,11 +189,11 @@ class _Particles(NamedTuple):
                             normal.size(1) // num_channels,
                             num_channels).clone()
         known[self.node, self.slot, :, self.slot] += others.precision
-        covariance = known.view_as(normal).inverse()
+        covariance = inverse(known.view_as(normal))
         pull = right + self._padded(others.pull).flatten(1)
         mean = (covariance @ pull.unsqueeze(-1)).view(size)
-        precision = covariance.view_as(known)[self.node, self.slot, :,
-                                              self.slot].inverse()
+        precision = inverse(
+            covariance.view_as(known)[self.node, self.slot, :, self.slot])
         mean = mean[self.node, self.slot].unsqueeze(-1)
         return Gaussian(precision, (precision @ mean).squeeze(-1)).minus(others)
 

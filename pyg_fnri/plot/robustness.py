@@ -60,6 +60,9 @@ def plot_robustness(panels: Mapping[str, pd.DataFrame],
             _set_axis(ax, frame['value'].unique())
         lower.set_xlabel(axis, fontsize=9, color=INK)
     _share_limits(above)
+    low, _ = above[0].get_ylim()
+    for ax in above:  # Nothing is above 100 %; at least some per cent below.
+        ax.set_ylim(min(low, 95.0), 100.3)
     for ax in below:
         ax.set_yscale('log')
     _share_limits(below)

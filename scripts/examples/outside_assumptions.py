@@ -34,7 +34,7 @@ from pyg_fnri.experiments.misspecified import (
 )
 from pyg_fnri.experiments.report import MISSING, Report, Table
 from pyg_fnri.experiments.results import provenance
-from pyg_fnri.inference import fit_force_laws, refine
+from pyg_fnri.inference import discover_force_laws, refine
 from pyg_fnri.inference.law_check import LawCheck, check_laws
 from pyg_fnri.inference.motion import check_motion
 from pyg_fnri.loader import SystemLoader
@@ -106,7 +106,7 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
         '[%(default)s]')
     parser.add_argument('--num-checked', type=int, default=200,
                         help='held-out systems [%(default)s]')
-    parser.add_argument('--max-steps', type=int, default=5_000,
+    parser.add_argument('--max-steps', type=int, default=2_500,
                         help='steps of training [%(default)s]')
     parser.add_argument('--hidden-channels', type=int, default=64,
                         help='size of the networks [%(default)s]')
@@ -167,7 +167,7 @@ def run(name: str, args: argparse.Namespace) -> dict[str, Any]:
         laws = networks.with_laws(interval=train.frame_interval,
                                   half_width=case.half_width)
         generator = torch.Generator().manual_seed(args.seed)
-        fit_force_laws(laws.model, systems, generator)
+        discover_force_laws(laws.model, systems, generator)
         check = check_laws(laws.model, networks.model, held_out,
                            networks.linear_step, networks.units)
     except ValueError as refusal:
