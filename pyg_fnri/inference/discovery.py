@@ -1,5 +1,4 @@
 """Force laws from several starts, of which held-out systems choose."""
-import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Optional
 
@@ -8,12 +7,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
+from pyg_fnri.inference.alignment import align
 from pyg_fnri.inference.disentangle import disentangle
 from pyg_fnri.inference.em import EM_ANNEALING, Progress, fit_force_laws
 from pyg_fnri.inference.impulses import Flights
 from pyg_fnri.inference.law_fit import LawFit, State
 from pyg_fnri.inference.refine import ANNEALING, find_graphs
-from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.inference.single_steps import cauchy_nll, cauchy_width
 from pyg_fnri.inference.sweep import Stage, blind
 from pyg_fnri.nn import RelationalAutoEncoder
@@ -80,7 +79,7 @@ def discover_force_laws(
         annealing: One iteration each.
         num_pilot: How many systems starts are tried on, and held out, at the
             most.
-        max_starts: How many starts at the most.
+        max_starts: How many starts at the most, at least one.
         on_start: Called after each start.
         on_iteration: Called after each iteration on all systems.
 
@@ -88,10 +87,16 @@ def discover_force_laws(
         How they were found.
 
     Raises:
-        TypeError, ValueError: As :func:`fit_force_laws`.
+        TypeError: As :func:`fit_force_laws`.
+        ValueError: Likewise, and as :func:`held_out_cost`, and if there are
+            too few starts.
     """
+    if max_starts < 1:
+        raise ValueError(f"Expected max_starts of at least 1, but got "
+                         f"{max_starts}.")
     pilot, held_out = _parts(data, num_pilot)
     fit, judge = LawFit(model, pilot), LawFit(model, held_out)
+    _halves(judge)  # Better told now than after a start.
     fit.fit_scale()
     guess = fit.search.choice
     starts: list[Start] = []
@@ -144,22 +149,34 @@ def held_out_cost(judge: LawFit, generator: torch.Generator) -> float:
     Returns:
         The median over systems of the negative log-likelihood of their
         errors, Cauchy's, in nat per number, less that without forces.
+
+    Raises:
+        ValueError: If there are fewer than two transitions.
     """
-    search, total = judge.search, judge.flights.change.size(1)
-    first = judge.num_observed
-    if first == total:
-        first = (total + 1) // 2
+    search, (seen, later) = judge.search, _halves(judge)
     search.choice = search.draw(generator)
-    evidence = judge.evidence(judge.flights.take(slice(0, first)))
-    find_graphs(search, evidence, blind(ANNEALING), 0, generator)
-    rest = judge.flights.take(slice(first, None))
-    if rest.change.size(1):
-        evidence = judge.evidence(rest)
+    find_graphs(search, judge.evidence(seen), blind(ANNEALING), 0, generator)
+    evidence = judge.evidence(later)
     left = evidence.errors(search.channels)
     idle = evidence.errors(torch.zeros_like(search.channels))
     gain = (_surprise(judge, idle, evidence.flights) -
             _surprise(judge, left, evidence.flights))
     return -gain.median().item()
+
+
+def _halves(judge: LawFit) -> tuple[Flights, Flights]:
+    """Transitions to infer graphs from, those before the gap if there is one,
+    and others to judge laws in."""
+    first, total = judge.num_observed, judge.flights.change.size(1)
+    if total < 2:
+        raise ValueError(f"Laws are judged in other transitions than those "
+                         f"that graphs are inferred from, which takes at least "
+                         f"two, but there is {total}; observe three frames or "
+                         f"more, or give a continuation y.")
+    if not 0 < first < total:
+        first = (total + 1) // 2
+    return (judge.flights.take(slice(0, first)),
+            judge.flights.take(slice(first, None)))
 
 
 def _surprise(judge: LawFit, errors: Tensor, flights: Flights) -> Tensor:
@@ -170,28 +187,6 @@ def _surprise(judge: LawFit, errors: Tensor, flights: Flights) -> Tensor:
     ]) if bool(flights.valid.any()) else errors.new_ones(errors.size(-1))
     nll = cauchy_nll(errors, width).mean(-1) * flights.valid
     return judge.mean_of_systems(nll.sum(-1), flights)
-
-
-def align(search: GraphSearch, state: State) -> State:
-    """Laws and graphs in the order of layers, and of types within a layer,
-    that agrees best with the encoder's posterior.
-
-    Args:
-        search: Knows the posterior.
-        state: Laws and graphs in any order.
-    """
-    options = search.options
-    best, best_score = state, -torch.inf
-    for order in itertools.permutations(range(options.size(1))):
-        distance = torch.cdist(options[:, order], options)
-        least, number = distance.min(dim=1)
-        if bool(least.any()):
-            continue  # Types of one layer would be in several.
-        choice = number[state.choice]
-        score = search.log_prior.gather(1, choice.unsqueeze(1)).sum().item()
-        if score > best_score:
-            best, best_score = State(state.laws[list(order)], choice), score
-    return best
 
 
 def _parts(data: Data, num_pilot: int) -> tuple[Data, Data]:

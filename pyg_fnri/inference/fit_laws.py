@@ -53,17 +53,25 @@ def fit_laws(
         channels: The graph, :obj:`[V, num_channels]`.
         cost: What to minimise, of errors in units of :obj:`layer.scale`.
         generator: Picks the transitions to look at.
-        num_transitions: How many of them; all if there are fewer.
+        num_transitions: How many of them, of those that say anything; all if
+            there are fewer.
         num_iterations: Of reweighting.
 
     Raises:
-        ValueError: If no interaction of the graph can be seen in them.
+        ValueError: If no interaction of the graph can be seen in them, or
+            there are no candidate edges.
     """
+    if channels.size(0) == 0:
+        raise ValueError("There is nothing to fit laws to: no two particles of "
+                         "these systems are joined by a candidate edge. Join "
+                         "those that may interact, such as with "
+                         "pyg_fnri.data.fully_connected.")
     law = layer.law
-    total = flights.change.size(1)
-    picked = torch.randperm(total, generator=generator,
+    # In some, all particles may meet a wall.
+    usable = flights.valid.any(0).nonzero().squeeze(-1)
+    picked = torch.randperm(usable.numel(), generator=generator,
                             device=generator.device)[:num_transitions]
-    picked = picked.to(flights.change.device)
+    picked = usable[picked.to(usable.device)]
     # One design matrix a transition: [num_nodes * 2D, num_channels * knots].
     designs = [_design(layer, flights, channels, t) for t in picked.tolist()]
     change = flights.change[:, picked] / layer.scale

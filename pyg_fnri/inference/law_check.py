@@ -229,7 +229,8 @@ def _misses(model: RelationalAutoEncoder, data: Batch, edge_type: Tensor,
             first: int) -> tuple[Tensor, Tensor]:
     """Errors of single steps along both halves, in units of the linear
     step's residual, [num_nodes, num_transitions, F] each."""
-    edge_attr = per_mass(model.latent.encode_types(edge_type), data)
+    edge_attr = model.latent.encode_types(edge_type).to(data.x.dtype)
+    edge_attr = per_mass(edge_attr, data)
     out = []
     for x in (data.x, data.y):
         predicted = model.scaling.inverse(

@@ -49,6 +49,11 @@ def refine(
     (:func:`~pyg_fnri.inference.likelihood.fit_errors`), which are of all
     systems of the batch: errors and noise are taken to be of one kind.
 
+    Each pair is a choice of its own. Where layer-graphs factor over particles
+    (:class:`~pyg_fnri.nn.NodeLatent`), those that come out need not: the
+    encoder's posterior, which they start from and which still counts, is all
+    that says so.
+
     Args:
         model: A trained model with any decoder; force laws are far faster.
         data: Observed trajectories, a :obj:`Data` or :obj:`Batch`; with

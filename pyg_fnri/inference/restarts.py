@@ -32,8 +32,8 @@ def settle(
 
     A system is settled, and left alone from then on, once its best graph has
     been found from two independent starts and does not stand out among the
-    batch by its cost; one that does stand out, once it has been found from
-    three.
+    batch by its cost per particle; one that does stand out, once it has been
+    found from three.
 
     Args:
         search: Holds the best graphs so far, and in the end.
@@ -53,6 +53,9 @@ def settle(
     best_cost = search.cost(evidence, last)
     settled = torch.zeros_like(best_cost, dtype=torch.bool)
     times_found = torch.ones_like(best_cost)
+    # Relative: where all are of one size, costs stay as they are.
+    size = search.system.bincount(minlength=search.num_systems).clamp(min=1)
+    size = size / size.max()
     for number in range(num_restarts):
         if bool(settled.all()):
             break
@@ -77,7 +80,8 @@ def settle(
         best = torch.where(better[owner], search.choice, best)
         best_cost = torch.where(better, cost, best_cost)
         times_found = torch.where(better, 1, times_found + ~other)
-        inconspicuous = best_cost <= OUTLYING * best_cost.median()
+        typical = (best_cost / size).median()
+        inconspicuous = best_cost / size <= OUTLYING * typical
         settled |= (times_found >= 2) & inconspicuous
         settled |= times_found >= ENOUGH
     search.choices, search.choice = everything, best

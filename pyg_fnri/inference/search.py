@@ -11,8 +11,8 @@ from pyg_fnri.inference.sweep import Objective, sweep
 from pyg_fnri.nn import RelationalAutoEncoder
 
 #: What is said of predictions that are NaN or infinite.
-NOT_FINITE = ("The decoder's predictions are not finite; check its weights "
-              "(did training diverge?).")
+NOT_FINITE = ("The decoder's predictions are not finite; check its weights or "
+              "force laws (did training, or the fit of laws, diverge?).")
 
 
 class Refined(NamedTuple):
@@ -38,7 +38,8 @@ class GraphSearch:
 
     Raises:
         As :meth:`RelationalAutoEncoder.posterior`, and
-        ValueError: If there are fewer than two particles.
+        ValueError: If there are fewer than two particles, or an edge is out
+            of range, a self loop or given twice.
     """
     def __init__(self, model: RelationalAutoEncoder, data: Data) -> None:
         latent, posterior = model.latent, model.posterior(data)
@@ -46,6 +47,7 @@ class GraphSearch:
             raise ValueError(f"Expected at least two particles, whose "
                              f"interactions can be inferred, but got "
                              f"{data.x.size(0)}.")
+        _check_edges(data.edge_index, data.x.size(0))
         self.num_edges = data.num_edges
         batch = data.get('batch')
         #: System of each particle, :obj:`[num_nodes]`.
@@ -53,12 +55,16 @@ class GraphSearch:
                        if batch is None else batch)
         self.choices = find_choices(data.edge_index, latent.undirected)
         self.types = all_types(latent).to(data.x.device)  # [M, num_layers]
-        self.options = latent.encode_types(self.types)
+        self.options = latent.encode_types(self.types).to(data.x.dtype)
+        #: The encoder's word on each layer's types, [V, K_a] each, and on
+        #: options, [V, M].
+        self.log_posterior = []
         self.log_prior = data.x.new_zeros(self.choices.edge.numel(),
                                           self.types.size(0))
         for layer, q in enumerate(posterior):
             log_q = q.clamp(min=1e-6).log()
             log_q = (log_q[self.choices.edge] + log_q[self.choices.reverse]) / 2
+            self.log_posterior.append(log_q)
             self.log_prior += log_q[:, self.types[:, layer]]
         self.choice = self.log_prior.argmax(-1)
         self.conditional = self.log_prior.log_softmax(-1)
@@ -127,3 +133,26 @@ class GraphSearch:
         out[self.choices.edge] = value
         out[self.choices.reverse] = value
         return out
+
+
+def _check_edges(edge_index: Tensor, num_nodes: int) -> None:
+    """What a graph's two directions, and a particle's forces, rely on; systems
+    need not come from :func:`~pyg_fnri.data.from_trajectory`."""
+    if edge_index.numel() == 0:
+        return
+    lowest, highest = int(edge_index.min()), int(edge_index.max())
+    if lowest < 0 or highest >= num_nodes:
+        raise ValueError(f"Expected candidate edges between particles 0 to "
+                         f"{num_nodes - 1}, but edge_index reaches from "
+                         f"{lowest} to {highest}.")
+    sender, receiver = edge_index
+    loops = sender == receiver
+    if bool(loops.any()):
+        raise ValueError(f"Expected candidate edges between two particles, but "
+                         f"edge_index joins particle {int(sender[loops][0])} "
+                         f"to itself; remove the self loops, such as with "
+                         f"torch_geometric.utils.remove_self_loops.")
+    if (receiver * num_nodes + sender).unique().numel() < sender.numel():
+        raise ValueError("Expected each candidate edge once, but edge_index "
+                         "holds one twice; remove the duplicates, such as with "
+                         "torch_geometric.utils.coalesce.")

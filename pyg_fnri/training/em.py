@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 import pandas as pd
 import rich
@@ -58,7 +58,7 @@ class ExpectationMaximisation:
 
     Whoever resumes gets what is there of finished stages. Stage 1 is short and
     starts over, with the same outcome. Stage 2 infers the same graphs again
-    and goes on from its last checkpoint.
+    and goes on from its last checkpoint, if none of its files is missing.
 
     Args:
         config (Config): The settings of the model to start from; their seed
@@ -191,9 +191,10 @@ class ExpectationMaximisation:
         print(f'The encoder learns the graphs of {len(taught)} training '
               f'systems:')
         out = os.path.join(self.out, 'taught')
-        last: Optional[str] = os.path.join(out, 'last.ckpt')
-        if not (resume and os.path.exists(str(last))):
-            last = None
+        names = ('last.ckpt', 'best.ckpt', 'metrics.csv')
+        files = [os.path.join(out, name) for name in names]
+        # Without one of them, training would not come to its end.
+        last = files[0] if resume and all(map(os.path.exists, files)) else None
         trainer = make_trainer(pupil, len(taught), out, self.val_every,
                                self.accelerator, last)
         fit(trainer, pupil, taught, val, out, last)

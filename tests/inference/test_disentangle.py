@@ -35,7 +35,7 @@ def generator(seed=0):
     pytest.param([[1., 0.], [1., 1.]], marks=pytest.mark.slow),
 ])
 def test_entangled_laws_are_told_apart(systems, make_model, basis):
-    batch = Batch.from_data_list(systems[:64])
+    batch = Batch.from_data_list(systems[:32])
     fit = LawFit(make_model(batch.edge_label), batch)
     options = fit.search.options
     basis = torch.tensor(basis)
@@ -65,6 +65,24 @@ def test_what_is_right_stays(batch, make_model):
     knots = fit.layer.law.knots
     near = (knots > 0.3) & (knots < 5)
     assert (fit.state.laws - before.laws)[:, near].abs().max() < 0.05
+
+
+def test_bases_are_tried_where_something_is_seen(systems, make_model,
+                                                 monkeypatch):
+    batch, seen = Batch.from_data_list(systems[:4]), []
+    fit = LawFit(make_model(batch.edge_label), batch)
+    fit.flights.valid[:, ::3] = False  # All particles may meet a wall.
+    make_evidence = fit.evidence
+
+    def watched(flights=None):
+        evidence = make_evidence(flights)
+        seen.append(bool(evidence.flights.valid.any()))
+        return evidence
+
+    monkeypatch.setattr(fit, 'evidence', watched)
+    monkeypatch.setattr(fit, 'bounded', lambda stage, evidence=None: stage)
+    disentangle(fit, generator(), num_tried=0)
+    assert seen and all(seen)
 
 
 def test_same_generator_same_outcome(systems, make_model):

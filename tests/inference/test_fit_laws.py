@@ -193,6 +193,26 @@ def test_nothing_interacts(flights, truth):
     assert not layer.law.value.any()
 
 
+def test_transitions_at_walls_are_not_picked(flights, truth):
+    layer, other = make_layer(), make_layer()
+    flights.valid[:, 20:] = False
+    fit(layer, flights, truth)
+    # As if they were not there.
+    fit(other, flights.take(slice(0, 20)), truth)
+    assert torch.equal(layer.law.value, other.law.value)
+    # Among the few that say something, some are seen by all means.
+    flights.valid[:, 1:] = False
+    for seed in range(5):
+        fit(layer, flights, truth, (0.1, ), seed, num_transitions=2)
+
+
+def test_no_candidate_edges(batch):
+    choices = find_choices(torch.empty(2, 0, dtype=torch.long), True)
+    flights = Flights([batch.x], choices, 0.1, 5.0)
+    with pytest.raises(ValueError, match='no two particles .* are joined'):
+        fit(make_layer(), flights, torch.zeros(0, 2))
+
+
 def test_walls_everywhere(batch, choices):
     flights = Flights([batch.x], choices, 0.1, half_width=0.01)
     with pytest.raises(ValueError, match='meet a wall .* check half_width'):

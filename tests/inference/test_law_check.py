@@ -3,6 +3,7 @@ import torch
 from misspecified_batches import batches
 from torch_geometric.data import Batch
 
+import pyg_fnri.inference.law_check
 from pyg_fnri.experiments.misspecified import Friction, Lawful
 from pyg_fnri.inference.law_check import check_laws
 from pyg_fnri.nn import (
@@ -105,7 +106,7 @@ def test_networks_that_know_nothing_do_not_hide_friction(check):
 
 
 def test_walls_that_are_not_told(check, simulate_systems):
-    systems = simulate_systems(32, 5, box_half_width=1.5)
+    systems = simulate_systems(16, 5, box_half_width=1.5)
     data = Batch.from_data_list(systems)
     data.y, data.x = data.x[:, 24:], data.x[:, :25]
     told, untold = (check(data, half_width=half_width,
@@ -137,6 +138,19 @@ def test_noise_is_not_held_against_laws(check, lawful):
     result = check(noisy(lawful, 0.01))
     assert result.unexplained > 0.05 and result.persistence < 0
     assert result.holds, result
+
+
+def test_double_precision(systems, make_model, monkeypatch):
+    monkeypatch.setattr(pyg_fnri.inference.law_check, 'find_broken_assumptions',
+                        lambda *args: [])
+    data = Batch.from_data_list(systems[:2])
+    data.x, data.y = data.x.double(), data.y.double()
+    laws, networks = (make_model(data.edge_label, laws=kind).double()
+                      for kind in (True, None))
+    units = MinMaxScaling(4).double().fit(data.x)
+    linear_step = LinearStep(4).double().fit(units(data.x))
+    result = check_laws(laws, networks, data, linear_step, units)
+    assert result.laws.mean < result.networks.mean
 
 
 @pytest.mark.slow

@@ -144,3 +144,16 @@ def test_a_system_that_nothing_explains_is_doubted(systems, make_model):
     assert left(systems, 24) == 0
     # Alone it has nothing to be compared with.
     assert left([systems[2]], 24) == 0
+
+
+def test_systems_of_another_size_do_not_stand_out(simulate_systems, make_model):
+    systems = simulate_systems(5, 2) + simulate_systems(2, 8)
+    for data in systems:
+        data.x += 1e-3 * torch.randn_like(data.x)
+    label = torch.cat([data.edge_label for data in systems])
+    problem = Search(systems, make_model(label))
+    problem.anneal()
+    # By the sum, those of 8 particles would, and nothing is wrong with them.
+    cost = problem.cost(problem.search.choice)
+    assert cost[5:].min() > 3 * cost.median()
+    assert problem.settle(1) == 0

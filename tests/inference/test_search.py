@@ -3,6 +3,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from pyg_fnri.inference.evidence import Evidence
+from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.inference.sweep import Stage
 from pyg_fnri.nn import FNRI
@@ -21,6 +22,16 @@ class Indifferent(Evidence):
     def changed_errors(self, errors, channels, members, options):
         size = (members.numel(), options.size(0), 3, 4)
         return (self.value.new_full(size, float(self.value[0, 0, 0])), ) * 2
+
+
+class Uniform(torch.nn.Module):
+    """An encoder that knows nothing, of whatever edges."""
+    def __init__(self, num_logits):
+        super().__init__()
+        self.num_logits = num_logits
+
+    def forward(self, x, edge_index):
+        return x.new_zeros(edge_index.size(1), self.num_logits)
 
 
 @pytest.fixture(params=FAMILIES)
@@ -130,9 +141,34 @@ def test_gibbs_sampling_takes_a_generator(systems, make_model):
 def test_errors_that_are_not_finite_are_no_graph(systems, make_model):
     search = GraphSearch(make_model(systems[0].edge_label), systems[0])
     before = search.choice
-    with pytest.raises(ValueError, match='predictions are not finite'):
+    with pytest.raises(ValueError, match='not finite; .* weights or force law'):
         search.sweep(Indifferent(5, float('nan')), Stage(0.1, 1.0))
     assert torch.equal(search.choice, before)
+
+
+@pytest.mark.parametrize('more, message', [
+    ([[0], [1]], 'each candidate edge once, .* one twice; remove'),
+    ([[2], [2]], 'joins particle 2 to itself; remove the self loops'),
+    ([[-1], [0]], 'particles 0 to 3, but edge_index reaches from -1 to 3'),
+    ([[0], [4]], 'particles 0 to 3, but edge_index reaches from 0 to 4'),
+])
+def test_edges_that_are_none(make_system, more, message):
+    data, model = make_system(4), FNRI(4, 6, [2, 2], 8)
+    model.encoder = Uniform(model.latent.num_logits)
+    GraphSearch(model, data)
+    data.edge_index = torch.cat([data.edge_index, torch.tensor(more)], 1)
+    with pytest.raises(ValueError, match=message):
+        GraphSearch(model, data)
+
+
+def test_double_precision(systems, make_model, family):
+    data = systems[1].clone()
+    data.x = data.x.double()
+    search = GraphSearch(make_model(data.edge_label, family).double(), data)
+    flights = Flights([data.x], search.choices, 0.1)
+    layer = make_model(data.edge_label, family).double().decoder.layer
+    search.sweep(ImpulseEvidence(flights, layer), Stage(0.1, 1.0))
+    assert search.channels.dtype == search.conditional.dtype == torch.double
 
 
 def test_no_candidate_edges(make_system):

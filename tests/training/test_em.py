@@ -146,7 +146,9 @@ def test_laws_come_first_and_stay_while_the_encoder_learns(run, guess):
 
 @pytest.mark.filterwarnings('ignore:The dirpath has changed')
 @pytest.mark.parametrize('lost', [
-    ['best.ckpt', 'taught'],
+    ['best.ckpt', 'taught/best.ckpt'],
+    pytest.param(['best.ckpt', 'taught'], marks=pytest.mark.slow),
+    pytest.param(['best.ckpt', 'taught/metrics.csv'], marks=pytest.mark.slow),
     pytest.param(['best.ckpt', 'taught', 'laws.ckpt', 'em.csv', 'em.png'],
                  marks=pytest.mark.slow),
 ])

@@ -25,8 +25,9 @@ class NodeLatent(Latent):
     Not in the paper, whose charges (section 3.1) are such a layer: two
     particles interact if both are charged. The value :math:`c_i` of a particle
     is a concrete variable, as a type is in :class:`CategoricalLatent`, so that
-    every hard sample and every prediction factors. A layer-graph is undirected
-    by its form.
+    every hard sample and every prediction (:meth:`predict`) factors; graphs
+    that are refined pair by pair (:func:`~pyg_fnri.inference.refine`) need
+    not. A layer-graph is undirected by its form.
 
     Encoders stay as they are. An edge has logits for the values of its
     receiver, of all layer-graphs, then as many for those of its sender. A
