@@ -30,7 +30,8 @@ MIN_SIZE = 0.02
 #: more than chance.
 MIN_SIGNIFICANCE, MORE_THAN_CHANCE = 3.0, 2.0
 
-#: Changes of velocity in the frames :obj:`x` and in the frames :obj:`y`.
+#: Changes of velocity in the frames :obj:`x` and in the frames :obj:`y`, in
+#: units of the typical one by forces.
 Missed = tuple[Tensor, Tensor]
 
 
@@ -107,10 +108,7 @@ def find_broken_assumptions(
                       later.missed)
     left, found = list(TERMS), []
     while left:
-        tried = [
-            _try(name, seen, later, missed, layer.scale[-1], data.batch)
-            for name in left
-        ]
+        tried = [_try(name, seen, later, missed, data.batch) for name in left]
         tried = [(finding, rest) for finding, rest in tried
                  if finding.size >= MIN_SIZE
                  and finding.gain.mean > MORE_THAN_CHANCE * finding.gain.error]
@@ -123,7 +121,7 @@ def find_broken_assumptions(
     return found
 
 
-def _try(name: str, seen: Frames, later: Frames, missed: Missed, unit: Tensor,
+def _try(name: str, seen: Frames, later: Frames, missed: Missed,
          system: Tensor) -> tuple[Finding, Missed]:
     """What a term is worth, and what is missed once it is taken out."""
     fitted = _fit(seen, later, TERMS[name], missed[0],
@@ -136,9 +134,16 @@ def _try(name: str, seen: Frames, later: Frames, missed: Missed, unit: Tensor,
         gain += sign * cauchy_nll(judged_by, width).mean(-1)
     by_system = scatter((gain * valid).sum(-1), system)
     count = scatter(valid.sum(-1).to(gain), system)
-    size = fitted[1][valid].abs().mean() / unit
+    size = fitted[1][valid].abs().mean()
     return Finding(name, size.item(),
                    mean_of_systems((by_system / count)[count > 0])), rest
+
+
+def _root_mean_square(known: Tensor) -> Tensor:
+    """Of each term [*, D, P], whatever its unit; above zero, [P]."""
+    # Squares of squares of small numbers are none in single precision.
+    scale = known.double().square().mean((0, 1)).sqrt().to(known.dtype)
+    return scale.clamp(min=torch.finfo(known.dtype).tiny)
 
 
 def _without(fitted: Missed, *missed: Tensor) -> Missed:
@@ -149,7 +154,7 @@ def _fit(seen: Frames, later: Frames, term: Callable[[Frames], Tensor],
          missed: Tensor, per_particle: bool = False) -> Missed:
     """A term fitted to what was missed, in these frames and in later ones."""
     known, new, valid = term(seen), term(later), seen.flights.valid
-    scale = known[valid].square().mean((0, 1)).sqrt().clamp(min=1e-12)
+    scale = _root_mean_square(known[valid])
     known, new = known / scale, new / scale
     width = cauchy_width(missed[valid])
     # A particle that hardly felt anything tells nothing about itself: its

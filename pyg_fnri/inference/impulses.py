@@ -76,8 +76,10 @@ class Flights:
         ]
         offset = torch.stack(
             [at[choices.receiver] - at[choices.sender] for at in path], dim=2)
-        #: [V, num_transitions, points], and the direction of receivers.
-        self.distance = offset.norm(dim=-1).clamp(min=1e-6)
+        #: [V, num_transitions, points], above zero, and the direction of
+        #: receivers.
+        self.distance = offset.norm(dim=-1).clamp(
+            min=shortest_distance(offset.dtype))
         self.direction = offset / self.distance.unsqueeze(-1)
         #: What a unit of force at a point adds to shift and impulse of the
         #: receiver, [V, num_transitions, points, 2D].
@@ -151,6 +153,17 @@ class ImpulseEvidence(Evidence):
         errors = self.change - self.flights.sum_at_particles(effect)
         return errors * self.flights.valid.unsqueeze(-1)
 
+    def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
+        """What a unit of each channel of some choices :obj:`[v]` adds to the
+        changes of their receivers and of their senders, twice :obj:`[v, C,
+        num_transitions, F]`; zero where transitions say nothing."""
+        flights, effect = self.flights, self.effect[members]
+        choices, valid = flights.choices, flights.valid[:, None, :, None]
+        receiver, sender = choices.receiver[members], choices.sender[members]
+        opposite = -effect * choices.mutual[members].view(-1, 1, 1, 1)
+        return (flights.over_mass(effect, receiver) * valid[receiver],
+                flights.over_mass(opposite, sender) * valid[sender])
+
     def changed_errors(
         self,
         errors: Tensor,
@@ -158,18 +171,19 @@ class ImpulseEvidence(Evidence):
         members: Tensor,
         options: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        flights = self.flights
-        choices, valid = flights.choices, flights.valid
+        choices = self.flights.choices
         change = options - channels[members].unsqueeze(1)  # [v, M, C]
-        effect = torch.einsum('vmc,vctf->vmtf', change, self.effect[members])
+        on_receiver, on_sender = (torch.einsum('vmc,vctf->vmtf', change, effect)
+                                  for effect in self.effects(members))
         receiver, sender = choices.receiver[members], choices.sender[members]
-        mutual = choices.mutual[members].view(-1, 1, 1, 1)
-        on_receiver = flights.over_mass(effect, receiver)
-        on_sender = flights.over_mass(effect * mutual, sender)
-        at_receiver = errors[receiver].unsqueeze(1) - on_receiver
-        at_sender = errors[sender].unsqueeze(1) + on_sender
-        return (at_receiver * valid[receiver, None, :, None],
-                at_sender * valid[sender, None, :, None])
+        return (errors[receiver].unsqueeze(1) - on_receiver,
+                errors[sender].unsqueeze(1) - on_sender)
+
+
+def shortest_distance(dtype: torch.dtype) -> float:
+    """What any other distance is longer than: its square is the least normal
+    number."""
+    return torch.finfo(dtype).tiny**0.5
 
 
 def _check(trajectories: Sequence[Tensor]) -> None:

@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.law_range import fit_range
 from pyg_fnri.inference.likelihood import StudentErrors, fit_student
 from pyg_fnri.inference.refine import find_graphs
 from pyg_fnri.inference.search import NOT_FINITE, GraphSearch
@@ -61,8 +62,11 @@ class LawFit:
                                layer.half_width, known_masses(data))
 
     def fit_scale(self) -> None:
-        """See :func:`~pyg_fnri.inference.fit_laws.fit_scale`."""
+        """What is typical of the data, in whatever unit: changes by forces
+        (:func:`~pyg_fnri.inference.fit_laws.fit_scale`) and distances
+        (:func:`~pyg_fnri.inference.law_range.fit_range`)."""
         fit_scale(self.layer, self.flights)
+        fit_range(self.layer.law, self.flights)
 
     def maximise(self, stage: Stage, generator: torch.Generator,
                  num_transitions: int = 16) -> None:
@@ -91,7 +95,8 @@ class LawFit:
             ValueError: If that is not finite.
         """
         if evidence is None:
-            few = slice(None, None,
+            first = int(self.flights.valid.any(0).long().argmax())
+            few = slice(first, None,
                         self.flights.change.size(1) // NUM_LOOKS or None)
             evidence = self.evidence(self.flights.take(few))
         errors = evidence.errors(self.search.channels)

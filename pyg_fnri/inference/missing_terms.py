@@ -12,6 +12,10 @@ from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
 from pyg_fnri.nn import RelationalAutoEncoder, known_masses
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
+#: Where pairs are close, in units of a law's first distance. Close encounters
+#: would outweigh all else.
+CLOSE = 10 / 3
+
 
 @dataclass(frozen=True)
 class Frames:
@@ -24,8 +28,10 @@ class Frames:
             num_transitions, D]`.
         velocity: Mean velocities, likewise. Means of both ends: the noise of
             one end alone would look like friction.
-        explained: The changes of velocity that the laws predict, likewise.
+        explained: The changes of velocity that the laws predict, likewise, in
+            units of the typical one by forces.
         missed: Those that they do not.
+        close: The distance below which pairs count as being at it.
     """
     flights: Flights
     channels: Tensor
@@ -33,6 +39,7 @@ class Frames:
     velocity: Tensor
     explained: Tensor
     missed: Tensor
+    close: float
 
 
 def seen_from_laws(model: RelationalAutoEncoder, layer: ForceLawDecoder,
@@ -49,14 +56,15 @@ def seen_from_laws(model: RelationalAutoEncoder, layer: ForceLawDecoder,
     choices = find_choices(data.edge_index, model.latent.undirected)
     flights = Flights([x], choices, layer.interval, layer.half_width,
                       known_masses(data))
-    channels = model.latent.encode_types(edge_type)[choices.edge]
+    channels = model.latent.encode_types(edge_type)[choices.edge].to(x.dtype)
     evidence = ImpulseEvidence(flights, layer)
-    missed = evidence.errors(channels) * layer.scale
+    missed = evidence.errors(channels)
     num_axes = x.size(-1) // 2
     position, velocity = ((x[:, :-1] + x[:, 1:]) / 2).chunk(2, dim=-1)
     missed = missed[..., num_axes:]
-    explained = flights.change[..., num_axes:] - missed
-    return Frames(flights, channels, position, velocity, explained, missed)
+    explained = evidence.change[..., num_axes:] - missed
+    return Frames(flights, channels, position, velocity, explained, missed,
+                  close=CLOSE * layer.law.min_distance)
 
 
 def _velocity(frames: Frames) -> Tensor:
@@ -136,6 +144,5 @@ def _between_pairs(frames: Frames, value: Tensor) -> Tensor:
 def _direction(frames: Frames) -> tuple[Tensor, Tensor]:
     """From senders to receivers, [V, num_transitions, D], and how far."""
     offset = _between_pairs(frames, frames.position)
-    # Close encounters would outweigh all else.
-    distance = offset.norm(dim=-1, keepdim=True).clamp(min=0.1)
+    distance = offset.norm(dim=-1, keepdim=True).clamp(min=frames.close)
     return offset / distance, distance

@@ -22,6 +22,10 @@ def velocity_slope(x: Tensor, interval: float) -> float:
     change = position[:, 1:] - position[:, :-1]
     # Of both ends: what noise a velocity has at one of them hardly matters.
     expected = interval * (velocity[:, 1:] + velocity[:, :-1]) / 2
+    # Of one size in any unit, as widths and sums have floors.
+    unit = torch.maximum(change.abs().mean(), expected.abs().mean())
+    unit = unit.clamp(min=torch.finfo(unit.dtype).tiny)
+    change, expected = change / unit, expected / unit
     slope = change.new_ones(())
     for _ in range(20):
         error = change - slope * expected

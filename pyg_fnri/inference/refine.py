@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 from pyg_fnri.inference.evidence import DecoderEvidence, Evidence
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
 from pyg_fnri.inference.likelihood import StudentErrors, fit_errors
+from pyg_fnri.inference.noise import decorrelated
 from pyg_fnri.inference.relaxation import relax_and_sweep
 from pyg_fnri.inference.restarts import settle
 from pyg_fnri.inference.search import GraphSearch, Refined
@@ -94,7 +95,8 @@ def refined_search(
                           layer.half_width, known_masses(data))
         impulses = ImpulseEvidence(flights, layer)
         if annealing:
-            find_graphs(search, impulses, annealing, num_restarts, generator)
+            impulses = find_graphs(search, impulses, annealing, num_restarts,
+                                   generator)
         return search, impulses
     evidence = DecoderEvidence(model, [data.x], data.edge_index, search.choices,
                                known_masses(data))
@@ -111,7 +113,7 @@ def find_graphs(
     annealing: Sequence[Objective],
     num_restarts: int,
     generator: torch.Generator,
-) -> None:
+) -> ImpulseEvidence:
     """The graphs that force laws explain the motion best with, from the
     encoder's guess and from random graphs.
 
@@ -120,15 +122,22 @@ def find_graphs(
         evidence: The errors of the laws.
         annealing: At least one stage.
         num_restarts, generator: As for :func:`refine`.
+
+    Returns:
+        The evidence that was looked at in the end: where there is noise, with
+        independent errors (:func:`~pyg_fnri.inference.noise.decorrelated`).
     """
+    seen = evidence
     relax_and_sweep(search, evidence, annealing)
     for _ in range(NUM_FITS):
-        cost = fitted(search, evidence, annealing[-1])
+        seen = decorrelated(evidence, evidence.errors(search.channels))
+        cost = fitted(search, seen, annealing[-1])
         if not isinstance(cost, StudentErrors):
             break
         annealing = [cost.widened(factor) for factor in WIDENING]
-        relax_and_sweep(search, evidence, annealing)
-    settle(search, evidence, annealing, generator, num_restarts)
+        relax_and_sweep(search, seen, annealing)
+    settle(search, seen, annealing, generator, num_restarts)
+    return seen
 
 
 def fitted(search: GraphSearch, evidence: Evidence,

@@ -87,13 +87,13 @@ def relax(
         members = torch.arange(choice.numel(), device=choice.device)
     if not annealing or not members.numel():
         return choice
-    if not bool(evidence.effect[members].isfinite().all()):
-        raise ValueError(NOT_FINITE)
     if start is None:
         start = (annealing[0].prior_weight * search.log_prior).softmax(-1)
     options = search.options.double()
     for part in _parts(search, evidence, members):
         particles = _Particles.of(search, evidence, part)
+        if not bool(particles.effect.isfinite().all()):
+            raise ValueError(NOT_FINITE)
         log_prior = search.log_prior[part].double()
         q = start[part].double()
         said = Gaussian.of_nothing(particles.pair.numel(), options.size(1), q)
@@ -151,9 +151,9 @@ class _Particles(NamedTuple):
            members: Tensor) -> '_Particles':
         flights = evidence.flights
         pair, particle = _incidences(search, members)
-        effect = evidence.effect[members[pair]].flatten(2).double()
-        effect[members.numel():] *= -1  # Of senders.
-        effect = flights.over_mass(effect, particle)
+        on_receiver, on_sender = evidence.effects(members)
+        on_sender = on_sender[search.choices.mutual[members]]
+        effect = torch.cat([on_receiver, on_sender]).flatten(2).double()
         particle, node = particle.unique(return_inverse=True)
         slot = _rank(node)
         padded = effect.new_zeros(particle.numel(),

@@ -42,7 +42,8 @@ def cauchy_width(errors: Tensor, floor: float = 1e-7) -> Tensor:
     """The width under which errors are most likely.
 
     Args:
-        errors: What predictions miss, of any shape but not empty.
+        errors: What predictions miss, of any shape but not empty, in a unit
+            that is typical of what they predict.
         floor: The least width, such as that of rounding.
     """
     square = errors.double().square()

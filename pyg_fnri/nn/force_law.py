@@ -1,5 +1,6 @@
 """Force laws as learned functions of distance."""
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,11 +16,16 @@ class ForceLaw(torch.nn.Module):
     plotted and exported. Beyond the table's ends a law is constant. Not in
     the paper.
 
+    Distances may be in any unit. Where laws are fitted, the table is moved to
+    the distances of the data (:meth:`rescale`, see
+    :func:`~pyg_fnri.inference.law_range.fit_range`); a state dict holds where
+    it is.
+
     Args:
         num_channels (int): Number of laws.
-        min_distance (float, optional): First distance, in metre.
-            (default: :obj:`0.03`)
-        max_distance (float, optional): Last distance, in metre.
+        min_distance (float, optional): First distance, in metre or the data's
+            unit. (default: :obj:`0.03`)
+        max_distance (float, optional): Last distance, likewise.
             (default: :obj:`15.0`)
         num_knots (int, optional): Number of distances, at least 4.
             (default: :obj:`26`)
@@ -43,15 +49,11 @@ class ForceLaw(torch.nn.Module):
         if num_channels < 1:
             raise ValueError(f"Expected at least one channel, but got "
                              f"num_channels={num_channels}.")
-        if not 0 < min_distance < max_distance < math.inf:
-            raise ValueError(f"Expected 0 < min_distance < max_distance, both "
-                             f"finite, but got {min_distance} and "
-                             f"{max_distance}.")
         if num_knots < 4:
             raise ValueError(f"Expected at least 4 knots, but got {num_knots}.")
         self.num_channels = num_channels
-        self.min_distance = min_distance
-        self.max_distance = max_distance
+        self._set_range(min_distance, max_distance)
+        self._first_range = min_distance, max_distance
         self.num_knots = num_knots
         #: Acceleration in m/s^2 at each knot, positive where repulsive.
         self.value = torch.nn.Parameter(torch.empty(num_channels, num_knots))
@@ -60,6 +62,41 @@ class ForceLaw(torch.nn.Module):
     def reset_parameters(self) -> None:
         """Sets all laws to zero."""
         torch.nn.init.zeros_(self.value)
+
+    def rescale(self, factor: float) -> None:
+        """Moves the table to distances :obj:`factor` times as large, where
+        laws then have the values that they had.
+
+        Raises:
+            ValueError: If these are no range.
+        """
+        # Numbers that are round stay so, there and back by powers of ten.
+        self._set_range(*(float(f'{factor * end:.12g}')
+                          for end in (self.min_distance, self.max_distance)))
+
+    def _set_range(self, min_distance: float, max_distance: float) -> None:
+        if not 0 < min_distance < max_distance < math.inf:
+            raise ValueError(f"Expected 0 < min_distance < max_distance, both "
+                             f"finite, but got {min_distance} and "
+                             f"{max_distance}.")
+        self.min_distance = min_distance
+        self.max_distance = max_distance
+
+    def get_extra_state(self) -> Tensor:
+        """Both ends of the table. They are no buffer, which would lose digits
+        with the module's dtype."""
+        return torch.tensor([self.min_distance, self.max_distance],
+                            dtype=torch.double)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        self._set_range(*state.tolist())
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str,
+                              *args: Any, **kwargs: Any) -> None:
+        # Before tables could be moved, states did not say where they are.
+        first = torch.tensor(self._first_range, dtype=torch.double)
+        state_dict.setdefault(f'{prefix}_extra_state', first)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
     @property
     def knots(self) -> Tensor:

@@ -142,7 +142,9 @@ class ForceLawDecoder(MessagePassing):
                 edge_attr: Tensor) -> Tensor:
         """The acceleration of receivers by senders."""
         offset = position_i - position_j  # [num_edges, (T,) D]
-        distance = offset.norm(dim=-1).clamp(min=1e-6)
+        # Nothing in any unit, but enough for gradients not to explode.
+        nothing = self.law.min_distance / 3e4
+        distance = offset.norm(dim=-1).clamp(min=nothing)
         law = self.law(distance)  # [C, num_edges, (T,)]
         weight = edge_attr.t().view(edge_attr.t().size() + (1, ) *
                                     (distance.dim() - 1))

@@ -102,6 +102,18 @@ def test_distances_and_directions_are_those_of_receivers_from_senders():
     assert not flights.change.any()
 
 
+@pytest.mark.parametrize('unit', [1e-12, 1e9])
+def test_directions_are_the_same_in_any_unit(unit):
+    x = torch.randn(4, 6, 4)
+    x[3] = x[2]  # At one place: in no direction.
+    flights, scaled = (make_flights(x * factor, fully_connected(4))
+                       for factor in (1.0, unit))
+    torch.testing.assert_close(scaled.direction, flights.direction)
+    length = scaled.direction.norm(dim=-1)
+    assert ((length - 1).abs() < 1e-5).sum() == length.numel() * 5 / 6
+    assert (scaled.distance > 0).all()
+
+
 def test_free_particles_do_not_change():
     x = torch.randn(4, 6, 4)
     time = INTERVAL * torch.arange(6).view(1, -1, 1)

@@ -15,14 +15,15 @@ def frames(make_model):
     data = Batch.from_data_list([from_trajectory(x)])
     edge_type = torch.tensor([[1, 0], [1, 0]])
     model = make_model(edge_type)
+    model.decoder.layer.scale.fill_(0.5)
     return seen_from_laws(model, model.decoder.layer, data, x, edge_type)
 
 
 def test_laws_explain_and_miss_what_happens(frames):
-    change = frames.flights.change[..., 2:]
+    change = frames.flights.change[..., 2:] / 0.5
     torch.testing.assert_close(frames.explained + frames.missed, change)
     # A spring of 0.1 N/m, for 0.1 s, 2 m long but for the cubic path.
-    expected = torch.tensor([[0.02, 0.0], [-0.02, 0.0]]).unsqueeze(1)
+    expected = torch.tensor([[0.04, 0.0], [-0.04, 0.0]]).unsqueeze(1)
     torch.testing.assert_close(frames.explained,
                                expected.expand_as(frames.explained), atol=1e-3,
                                rtol=0)

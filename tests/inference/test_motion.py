@@ -16,6 +16,21 @@ def test_noise_does_not_matter(batch):
     assert velocity_slope(batch.x + noise, 0.1) == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.parametrize('unit', [1e-12, 1e-7, 1e6])
+def test_unit_does_not_matter(batch, unit):
+    # Jumps, which only robust weights see through.
+    jump = 3.0 * (torch.rand_like(batch.x) < 0.02)
+    slope = velocity_slope(batch.x + jump, 0.11)
+    assert slope == pytest.approx(1 / 1.1, abs=0.02)
+    scaled = velocity_slope(unit * (batch.x + jump), 0.11)
+    assert scaled == pytest.approx(slope, rel=1e-5)
+
+
+def test_particles_that_stand_still():
+    assert velocity_slope(torch.ones(3, 5, 4), 0.1) == 0
+    assert velocity_slope(torch.zeros(3, 5, 4), 0.1) == 0
+
+
 @pytest.mark.parametrize('interval, slope', [(0.2, 0.5), (0.05, 2.0)])
 def test_another_interval_is_seen(batch, interval, slope):
     assert velocity_slope(batch.x, interval) == pytest.approx(slope, rel=1e-2)

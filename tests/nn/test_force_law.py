@@ -1,4 +1,6 @@
+import copy
 import math
+import pickle
 
 import pytest
 import torch
@@ -146,6 +148,53 @@ def test_knots_are_of_the_tables_dtype_and_device():
 def test_reset_parameters_sets_the_laws_to_zero(law):
     law.reset_parameters()
     assert not law.value.any()
+
+
+@pytest.mark.parametrize('factor', [1e-4, 0.1, 1.0, 1e3, 3.7])
+def test_laws_at_distances_of_another_size(law, factor):
+    distance = between(law)
+    before = law(distance)
+    law.rescale(factor)
+    torch.testing.assert_close(law(factor * distance), before, atol=1e-9,
+                               rtol=1e-9)
+    torch.testing.assert_close(law(law.knots), law.value)
+    with pytest.raises(ValueError, match='finite, but got inf and inf'):
+        law.rescale(math.inf)
+
+
+def test_powers_of_ten_keep_round_numbers():
+    law = ForceLaw(1)
+    law.rescale(1e-4)
+    assert 'min_distance=3e-06, max_distance=0.0015' in repr(law)
+    law.rescale(1e4)
+    assert repr(law) == repr(ForceLaw(1))
+
+
+@pytest.mark.parametrize('dtype', [torch.float, torch.half])
+def test_state_holds_where_the_table_is(law, dtype):
+    law.rescale(1e-3)
+    ends = law.min_distance, law.max_distance
+    fresh = ForceLaw(3)
+    fresh.load_state_dict(law.to(dtype).state_dict())
+    assert (fresh.min_distance, fresh.max_distance) == ends
+    for other in (copy.deepcopy(law), pickle.loads(pickle.dumps(law))):
+        assert repr(other) == repr(fresh) == repr(law)
+
+
+def test_states_that_do_not_say_where_the_table_is(law):
+    """Those of older versions: where it was when it was made."""
+    state = law.state_dict()
+    del state['_extra_state']
+    for fresh in (ForceLaw(3), ForceLaw(3, 0.5, 8.0)):
+        made = repr(fresh)
+        fresh.rescale(10.0)
+        fresh.load_state_dict(state)
+        assert repr(fresh) == made
+        torch.testing.assert_close(fresh.value.double(), law.value)
+    assert '_extra_state' not in state
+    del state['value']
+    with pytest.raises(RuntimeError, match='Missing key.* "value"'):
+        fresh.load_state_dict(state)
 
 
 def test_shows_its_arguments():

@@ -309,6 +309,29 @@ def test_momentum_is_conserved_of_any_masses(true_law, graph, make_system):
                                torch.zeros(7, 2).double(), atol=1e-7, rtol=0)
 
 
+@pytest.mark.parametrize('unit', [1e-8, 1e-3, 1e5])
+def test_unit_of_lengths_does_not_matter(true_law, graph, unit):
+    x = random_states(5, 7)
+    x[1, :, :2] = x[0, :, :2] + 1e-4  # Less than the table's least.
+    expected = step(make_layer(true_law), x, *graph)
+    layer = make_layer(copy.deepcopy(true_law))
+    layer.law.rescale(unit)
+    layer.law.value.data *= unit
+    layer.scaling.offset *= unit
+    layer.scaling.scale *= unit
+    out = step(layer, unit * x, *graph) / unit
+    torch.testing.assert_close(out, expected)
+
+
+def test_gradients_of_particles_at_one_place(true_law, graph):
+    x = random_states(5, 7)
+    x[1] = x[0]
+    x.requires_grad_()
+    out = step(make_layer(true_law.float().double()), x, *graph)
+    out.square().sum().backward()
+    assert x.grad.isfinite().all() and out.isfinite().all()
+
+
 def test_rollout_repeats_the_step(true_law, graph):
     decoder = RolloutDecoder(make_layer(true_law))
     x = random_states(5, 7)

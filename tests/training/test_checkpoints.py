@@ -29,6 +29,22 @@ def test_checkpoint_gives_the_same_predictions(trained, val):
     assert loaded.units(val[0].y).equal(module.units(val[0].y))
 
 
+def test_laws_keep_the_distances_they_were_fitted_at(trained, tmp_path):
+    laws = trained[0].with_laws(interval=0.1)
+    laws.model.decoder.layer.law.rescale(1e-3)
+    path = str(tmp_path / 'laws.ckpt')
+    for module in (laws, laws.with_residual(8)):
+        save_checkpoint(module, path)
+        law = load_checkpoint(path).model.decoder.layer.law
+        assert (law.min_distance, law.max_distance) == (3e-5, 0.015)
+    # Older checkpoints do not say, as there was one range only.
+    checkpoint = torch.load(path, weights_only=True)
+    del checkpoint['state_dict']['model.decoder.layer.law._extra_state']
+    torch.save(checkpoint, path)
+    law = load_checkpoint(path).model.decoder.layer.law
+    assert (law.min_distance, law.max_distance) == (0.03, 15.0)
+
+
 def test_checkpoint_holds_numbers_and_plain_settings(trained):
     _, path = trained
     checkpoint = torch.load(path, weights_only=True)
