@@ -159,6 +159,32 @@ def from_trajectory(
     return data
 
 
+def check_edges(edge_index: Tensor, num_particles: int) -> None:
+    """Makes sure that candidate edges `[2, num_edges]` join two particles
+    each, and none twice: what both directions of a pair, and sums of forces,
+    rely on.
+
+    Raises:
+        ValueError: If an edge is out of range, a self loop or given twice.
+    """
+    if edge_index.numel() == 0:
+        return
+    if int(edge_index.min()) < 0 or int(edge_index.max()) >= num_particles:
+        raise ValueError(
+            f'edge_index must name particles 0 to {num_particles - 1}, but '
+            f'it reaches from {int(edge_index.min())} to '
+            f'{int(edge_index.max())}.')
+    sender, receiver = edge_index
+    if bool((sender == receiver).any()):
+        loop = int(sender[sender == receiver][0])
+        raise ValueError(f'edge_index joins particle {loop} to itself; remove '
+                         f'the self loops.')
+    if (receiver * num_particles + sender).unique().numel() < sender.numel():
+        raise ValueError('edge_index holds an edge twice; remove the '
+                         'duplicates, e.g. with torch_geometric.utils.'
+                         'coalesce.')
+
+
 def _as_tensor(value: Array, name: str) -> Tensor:
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in 'biuf':
@@ -212,20 +238,5 @@ def _check_edge_index(value: Array, num_particles: int) -> Tensor:
         raise ValueError(f'edge_index must be [2, num_edges], but its shape '
                          f'is {list(edge_index.shape)}.')
     edge_index = edge_index.to(torch.int64)
-    if edge_index.numel() == 0:
-        return edge_index
-    if int(edge_index.min()) < 0 or int(edge_index.max()) >= num_particles:
-        raise ValueError(
-            f'edge_index must name particles 0 to {num_particles - 1}, but '
-            f'it reaches from {int(edge_index.min())} to '
-            f'{int(edge_index.max())}.')
-    sender, receiver = edge_index
-    if bool((sender == receiver).any()):
-        loop = int(sender[sender == receiver][0])
-        raise ValueError(f'edge_index joins particle {loop} to itself; remove '
-                         f'the self loops.')
-    if (receiver * num_particles + sender).unique().numel() < sender.numel():
-        raise ValueError('edge_index holds an edge twice; remove the '
-                         'duplicates, e.g. with torch_geometric.utils.'
-                         'coalesce.')
+    check_edges(edge_index, num_particles)
     return edge_index

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_fnri.data import check_edges
 from pyg_fnri.inference.choices import all_types, find_choices
 from pyg_fnri.inference.evidence import Evidence
 from pyg_fnri.inference.sweep import Objective, sweep
@@ -47,7 +48,7 @@ class GraphSearch:
             raise ValueError(f"Expected at least two particles, whose "
                              f"interactions can be inferred, but got "
                              f"{data.x.size(0)}.")
-        _check_edges(data.edge_index, data.x.size(0))
+        check_edges(data.edge_index, data.x.size(0))
         self.num_edges = data.num_edges
         batch = data.get('batch')
         #: System of each particle, :obj:`[num_nodes]`.
@@ -133,26 +134,3 @@ class GraphSearch:
         out[self.choices.edge] = value
         out[self.choices.reverse] = value
         return out
-
-
-def _check_edges(edge_index: Tensor, num_nodes: int) -> None:
-    """What a graph's two directions, and a particle's forces, rely on; systems
-    need not come from :func:`~pyg_fnri.data.from_trajectory`."""
-    if edge_index.numel() == 0:
-        return
-    lowest, highest = int(edge_index.min()), int(edge_index.max())
-    if lowest < 0 or highest >= num_nodes:
-        raise ValueError(f"Expected candidate edges between particles 0 to "
-                         f"{num_nodes - 1}, but edge_index reaches from "
-                         f"{lowest} to {highest}.")
-    sender, receiver = edge_index
-    loops = sender == receiver
-    if bool(loops.any()):
-        raise ValueError(f"Expected candidate edges between two particles, but "
-                         f"edge_index joins particle {int(sender[loops][0])} "
-                         f"to itself; remove the self loops, such as with "
-                         f"torch_geometric.utils.remove_self_loops.")
-    if (receiver * num_nodes + sender).unique().numel() < sender.numel():
-        raise ValueError("Expected each candidate edge once, but edge_index "
-                         "holds one twice; remove the duplicates, such as with "
-                         "torch_geometric.utils.coalesce.")

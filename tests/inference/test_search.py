@@ -147,10 +147,10 @@ def test_errors_that_are_not_finite_are_no_graph(systems, make_model):
 
 
 @pytest.mark.parametrize('more, message', [
-    ([[0], [1]], 'each candidate edge once, .* one twice; remove'),
+    ([[0], [1]], 'edge_index holds an edge twice; remove'),
     ([[2], [2]], 'joins particle 2 to itself; remove the self loops'),
-    ([[-1], [0]], 'particles 0 to 3, but edge_index reaches from -1 to 3'),
-    ([[0], [4]], 'particles 0 to 3, but edge_index reaches from 0 to 4'),
+    ([[-1], [0]], 'particles 0 to 3, but it reaches from -1 to 3'),
+    ([[0], [4]], 'particles 0 to 3, but it reaches from 0 to 4'),
 ])
 def test_edges_that_are_none(make_system, more, message):
     data, model = make_system(4), FNRI(4, 6, [2, 2], 8)
