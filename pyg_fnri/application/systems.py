@@ -39,7 +39,7 @@ def open_systems(
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If they are not of the kind that the model knows, or
-            masses are known of either alone.
+            their masses are not known and those in training were.
     """
     description = describe_files(
         data, edges, num_observed=config.num_observed, window=window,

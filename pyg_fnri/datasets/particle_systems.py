@@ -9,11 +9,10 @@ from typing import Any, Optional
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.simulation import Force, System, Trajectories
+from pyg_fnri.simulation import Force, System
 from pyg_fnri.simulation.checks import edge_types as check_edge_types
 from pyg_fnri.simulation.checks import features as check_features
 

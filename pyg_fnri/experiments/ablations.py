@@ -18,6 +18,7 @@ GAUSSIAN_TOLERANCE = 1e8
 #: Where the parts are that can be taken out.
 DISCOVERY = 'pyg_fnri.inference.discovery'
 DISENTANGLE = 'pyg_fnri.inference.disentangle'
+NOISE = 'pyg_fnri.inference.noise'
 REFINEMENT = 'pyg_fnri.inference.refine'
 RELAXATION = 'pyg_fnri.inference.relaxation'
 SAMPLING = 'pyg_fnri.inference.sampling'
@@ -73,9 +74,9 @@ class Method:
     def in_place(self) -> Iterator[None]:
         """While it lasts, the library goes by this method where it takes no
         argument for it: nobody but an ablation would want one."""
-        discovery, disentangle, refinement, relaxation, sampling = map(
+        discovery, disentangle, noise, refinement, relaxation, sampling = map(
             importlib.import_module,
-            (DISCOVERY, DISENTANGLE, REFINEMENT, RELAXATION, SAMPLING))
+            (DISCOVERY, DISENTANGLE, NOISE, REFINEMENT, RELAXATION, SAMPLING))
         widening = refinement.WIDENING[-(self.num_stages or 100):]
         if not self.annealed:
             widening = widening[-1:] * len(widening)
@@ -90,6 +91,7 @@ class Method:
                 (disentangle, 'SCREENING', Stage(GAUSSIAN_TOLERANCE, 0.0)),
                 (refinement, 'fit_errors', _fit_gaussian),
                 (sampling, 'fit_errors', _fit_gaussian),
+                (noise, 'bounded', _leave_large),
             ]
         if not self.relaxed:
             parts.append((relaxation, 'MAX_ENTRIES', 0))  # All are swept.
@@ -118,6 +120,11 @@ ABLATIONS: dict[str, Method] = {
 
 def _leave(*args: Any, **kwargs: Any) -> None:
     """In the place of :func:`~pyg_fnri.inference.disentangle.disentangle`."""
+
+
+def _leave_large(errors: Tensor) -> Tensor:
+    """In the place of :func:`~pyg_fnri.inference.likelihood.bounded`."""
+    return errors
 
 
 def _fit_gaussian(errors: Tensor, prior_weight: float) -> StudentErrors:

@@ -69,6 +69,6 @@ def inverse(matrix: Tensor) -> Tensor:
     out, failed = torch.linalg.inv_ex(matrix)
     if bool(failed.any()):
         raise ValueError("What force laws say of a graph is too large to "
-                         "compute with, or two of them are the same; check "
-                         "the laws, and the scale of the decoder.")
+                         "compute with; check the laws, and the scale of the "
+                         "decoder.")
     return out

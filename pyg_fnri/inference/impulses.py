@@ -10,6 +10,10 @@ from pyg_fnri.inference.choices import Choices
 from pyg_fnri.inference.evidence import Evidence
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
+#: Frames from the start of one trajectory to the next: further apart than
+#: anything in common reaches.
+GAP = 1_000_000
+
 
 class Flights:
     r"""What happens to particles and pairs between successive frames.
@@ -55,6 +59,11 @@ class Flights:
         self.mass = mass
         start = torch.cat([x[:, :-1] for x in trajectories], dim=1)
         stop = torch.cat([x[:, 1:] for x in trajectories], dim=1)
+        #: First frame of each transition, [num_transitions].
+        self.frame = torch.cat([
+            torch.arange(x.size(1) - 1, device=start.device) + number * GAP
+            for number, x in enumerate(trajectories)
+        ])
         (x0, v0), (x1, v1) = start.chunk(2, -1), stop.chunk(2, -1)
         #: What forces have to explain, [num_nodes, num_transitions, 2D].
         self.change = torch.cat([x1 - x0 - interval * v0, v1 - v0], dim=-1)
@@ -102,6 +111,7 @@ class Flights:
         out = copy.copy(self)
         for name in ('change', 'valid', 'distance', 'direction', 'unit_effect'):
             setattr(out, name, getattr(self, name)[:, transitions])
+        out.frame = self.frame[transitions]
         return out
 
     def sum_at_particles(self, effect: Tensor) -> Tensor:
@@ -173,11 +183,13 @@ class ImpulseEvidence(Evidence):
     ) -> tuple[Tensor, Tensor]:
         choices = self.flights.choices
         change = options - channels[members].unsqueeze(1)  # [v, M, C]
-        on_receiver, on_sender = (torch.einsum('vmc,vctf->vmtf', change, effect)
-                                  for effect in self.effects(members))
-        receiver, sender = choices.receiver[members], choices.sender[members]
-        return (errors[receiver].unsqueeze(1) - on_receiver,
-                errors[sender].unsqueeze(1) - on_sender)
+        size = *change.size()[:2], *errors.size()[1:]
+        at_receiver, at_sender = (torch.baddbmm(
+            errors[particle[members]].flatten(1).unsqueeze(1), change,
+            effect.flatten(2),
+            alpha=-1).view(size) for particle, effect in zip((
+                choices.receiver, choices.sender), self.effects(members)))
+        return at_receiver, at_sender
 
 
 def shortest_distance(dtype: torch.dtype) -> float:

@@ -39,12 +39,15 @@ def fit_range(law: ForceLaw, flights: Flights) -> None:
         return
     length = math.log10(law.max_distance / law.min_distance)
     shift = math.log10(median / law.min_distance) - PLACE * length
-    known = bool(law.value.any())
+    known, share = bool(law.value.any()), _share_outside(law, seen)
     if abs(shift) >= (1. if known else 0.5):
         law.rescale(10.**round(shift))
-        law.reset_parameters()
-    outside = (seen < law.min_distance) | (seen > law.max_distance)
-    share = outside.double().mean().item()
+        moved = _share_outside(law, seen)
+        if moved < share or moved == 0:
+            law.reset_parameters()
+            share = moved
+        else:  # Of a table that is shorter than a step.
+            law.rescale(10.**-round(shift))
     if share > MAX_OUTSIDE:
         ends = torch.tensor([0.01, 0.99], dtype=seen.dtype, device=seen.device)
         low, high = seen.quantile(ends).tolist()
@@ -73,3 +76,9 @@ def seen_distances(flights: Flights) -> Tensor:
                                                        time]
     seen = distance[pair, time][both]
     return seen[seen > 2 * shortest_distance(seen.dtype)]
+
+
+def _share_outside(law: ForceLaw, distance: Tensor) -> float:
+    """Of distances, those beyond the table's ends."""
+    outside = (distance < law.min_distance) | (distance > law.max_distance)
+    return outside.double().mean().item()

@@ -100,18 +100,34 @@ def fit_errors(errors: Tensor, prior_weight: float) -> StudentErrors:
         raise ValueError(f"Expected finite errors [num_nodes, num_transitions, "
                          f"F], but got {list(errors.size())}, finite or not.")
     valid = (errors != 0).any(-1)
-    seen = errors[valid]
-    if not len(seen):
+    if not bool(valid.any()):
         raise ValueError("No transition says anything about interactions: "
                          "particles may meet a wall in all of them; check "
                          "half_width.")
-    degrees, scale = fit_student(seen[::math.ceil(len(seen) / NUM_ROWS)])
-    # The slope of the log-likelihood, bounded: close encounters, whose errors
-    # are hundreds of times the usual ones, do not hide what all others do.
-    slope = errors / (degrees * scale.square() + errors.square())
+    degrees, scale = _fit_some(errors[valid])
+    share = independent_share(_slope(errors, degrees, scale), valid)
     return StudentErrors(tuple(degrees.tolist()), tuple(scale.tolist()),
-                         tuple(independent_share(slope, valid).tolist()),
-                         prior_weight)
+                         tuple(share.tolist()), prior_weight)
+
+
+def bounded(errors: Tensor) -> Tensor:
+    """Errors in proportion where they are small, and bounded: the slope of the
+    log-likelihood that fits them. Close encounters, whose errors are hundreds
+    of times the usual ones, do not hide what all others do.
+
+    Args:
+        errors: :obj:`[num_nodes, num_transitions, F]`, not all of them zero.
+    """
+    return _slope(errors, *_fit_some(errors[(errors != 0).any(-1)]))
+
+
+def _fit_some(errors: Tensor) -> tuple[Tensor, Tensor]:
+    """See :func:`fit_student`; of many errors :obj:`[num_errors, F]`, some."""
+    return fit_student(errors[::math.ceil(len(errors) / NUM_ROWS)])
+
+
+def _slope(errors: Tensor, degrees: Tensor, scale: Tensor) -> Tensor:
+    return errors / (degrees * scale.square() + errors.square())
 
 
 def fit_student(errors: Tensor,

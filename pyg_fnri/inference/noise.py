@@ -1,60 +1,74 @@
 """Noise in observed frames: what errors of successive steps have in common."""
+import copy
+
 import torch
 from torch import Tensor
 
-from pyg_fnri.inference.impulses import ImpulseEvidence
-from pyg_fnri.inference.likelihood import fit_errors
+from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.likelihood import bounded
 
-#: Noise alone has -1/2; there, what many steps add up to would be exact.
-LEAST_CORRELATION = -0.495
+#: Steps that noise in a frame is in: two where velocities were observed, four
+#: where they are central differences of positions.
+NUM_LAGS = 3
 
 #: Correlations nearer to zero change nothing that could be seen.
-NEGLIGIBLE = 0.02
+NEGLIGIBLE = 0.05
+
+#: The least variance of what many steps add up to, with any weights whose
+#: squares add up to 1: nothing is exact.
+LEAST_VARIANCE = 0.01
 
 
 def decorrelated(evidence: ImpulseEvidence, errors: Tensor) -> ImpulseEvidence:
     r"""The same evidence, with errors by noise made independent.
 
-    Noise in a frame is in two steps, with opposite signs: successive errors
-    have a correlation :math:`\rho` between -1/2, where all is noise, and 0,
-    and others none. With :math:`L L^T` for that covariance of the steps of a
-    particle, errors :math:`L^{-1} \mathbf{e}` are independent. They add steps
-    up: noise of the frames in between cancels out, and what an interaction
-    does over time does not. Not in the paper.
+    Noise in a frame is in the steps before and after it, with opposite signs:
+    errors of successive steps alternate. With :math:`L L^T` for the
+    covariance of a particle's steps (a band of :data:`NUM_LAGS` beside its
+    diagonal, none across walls and gaps), :math:`L^{-1} \mathbf{e}` is
+    independent. It adds steps up: noise of the frames in between cancels out,
+    and what an interaction does over time does not. A close encounter that
+    laws miss is spread over the steps that follow, which is the price. Each
+    feature is taken by itself. Not in the paper.
 
     Args:
         evidence: The errors of force laws.
         errors: Under the graphs that are thought to be right, from which
-            :math:`\rho` is estimated, :obj:`[num_nodes, num_transitions, F]`.
+            correlations are estimated, :obj:`[num_nodes, num_transitions,
+            F]`.
 
     Returns:
         The evidence itself where errors do not alternate.
     """
-    correlation = alternation(errors, evidence.flights.valid)
+    correlation = autocorrelation(errors, evidence.flights)
     if not bool((correlation < -NEGLIGIBLE).any()):
         return evidence
     return DecorrelatedEvidence(evidence, correlation)
 
 
-def alternation(errors: Tensor, valid: Tensor) -> Tensor:
-    """The correlation of successive errors, as far as they alternate.
+def autocorrelation(errors: Tensor, flights: Flights) -> Tensor:
+    """The correlation of the errors of steps, by how far they are apart.
 
     Args:
-        errors: :obj:`[num_nodes, T, F]`, zero where they say nothing.
-        valid: Whether they say something, :obj:`[num_nodes, T]` bool.
+        errors: :obj:`[num_nodes, T, F]`.
+        flights: Which of them say something, and when they are.
 
     Returns:
-        :obj:`[F]`, between :data:`LEAST_CORRELATION` and 0.
+        :obj:`[NUM_LAGS, F]`, of 1, 2, ... steps; nearer to zero where there
+        is no process, or hardly one, of such correlations.
     """
-    pairs = valid[:, 1:] & valid[:, :-1]
-    if not bool(pairs.any()) or not bool(errors.any()):
-        return errors.new_zeros(errors.size(-1))
+    out = errors.new_zeros(NUM_LAGS, errors.size(-1))
+    if not bool(errors.any()):
+        return out
     # Bounded: close encounters, which laws miss by far, hide nothing.
-    series = errors * fit_errors(errors, 0.0).weight(errors)
-    product = (series[:, 1:] * series[:, :-1])[pairs].mean(0)
-    variance = series[valid].square().mean(0)
-    correlation = torch.where(variance > 0, product / variance, 0.0)
-    return correlation.clamp(LEAST_CORRELATION, 0.0)
+    series = bounded(errors)
+    variance = series[flights.valid].square().mean(0)
+    for lag in range(1, NUM_LAGS + 1):
+        pairs = _together(flights.valid, flights, lag, lag)
+        if bool(pairs.any()):
+            product = (series[:, lag:] * series[:, :-lag])[pairs].mean(0)
+            out[lag - 1] = torch.where(variance > 0, product / variance, 0.0)
+    return _of_a_process(out)
 
 
 class DecorrelatedEvidence(ImpulseEvidence):
@@ -62,22 +76,27 @@ class DecorrelatedEvidence(ImpulseEvidence):
 
     Args:
         evidence: The errors of force laws.
-        correlation: Of successive errors, one for each feature, :obj:`[F]`.
+        correlation: Of errors 1, 2, ... steps apart, :obj:`[NUM_LAGS, F]`.
     """
     def __init__(self, evidence: ImpulseEvidence, correlation: Tensor) -> None:
         self.flights = flights = evidence.flights
         self.scale = evidence.scale
-        self.change = _independent(
-            evidence.change * flights.valid.unsqueeze(-1), flights.valid,
-            correlation)
         choices = flights.choices
+        factor = _factor(flights, correlation)
+        self.change = _solve(factor, torch.arange(len(flights.valid)),
+                             evidence.change * flights.valid.unsqueeze(-1))
         on_receiver, on_sender = evidence.effects(
             torch.arange(choices.edge.numel(), device=choices.edge.device))
-        self.on_receiver = _independent(on_receiver,
-                                        flights.valid[choices.receiver],
-                                        correlation)
-        self.on_sender = _independent(on_sender, flights.valid[choices.sender],
-                                      correlation)
+        self.on_receiver = _solve(factor, choices.receiver, on_receiver)
+        self.on_sender = _solve(factor, choices.sender, on_sender)
+
+    def in_basis(self, basis: Tensor) -> 'DecorrelatedEvidence':
+        out = copy.copy(self)
+        out.on_receiver, out.on_sender = (torch.einsum('kc,vc...->vk...', basis,
+                                                       effect)
+                                          for effect in (self.on_receiver,
+                                                         self.on_sender))
+        return out
 
     def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
         return self.on_receiver[members], self.on_sender[members]
@@ -91,17 +110,59 @@ class DecorrelatedEvidence(ImpulseEvidence):
         return out
 
 
-def _independent(value: Tensor, valid: Tensor, correlation: Tensor) -> Tensor:
-    """Values :obj:`[n, ..., T, F]` times the inverse of the factor, which has
-    two diagonals; steps before and after one that says nothing have nothing
-    in common."""
-    out, size = value.clone(), (len(value), value.size(-1))
-    together = (valid[:, 1:] & valid[:, :-1]).to(value.dtype)
-    shape = size[0], *[1] * (value.dim() - 3), size[1]
-    main = value.new_ones(size)
-    for step in range(1, value.size(-2)):
-        below = correlation * together[:, step - 1, None] / main
-        main = (1 - below.square()).sqrt()
-        before = below.view(shape) * out[..., step - 1, :]
-        out[..., step, :] = (out[..., step, :] - before) / main.view(shape)
+def _of_a_process(correlation: Tensor) -> Tensor:
+    """Correlations :obj:`[NUM_LAGS, F]` shrunk until their spectrum is above
+    zero, and with it the covariance of any steps."""
+    frequency = torch.linspace(0, torch.pi, 200).to(correlation)
+    lag = torch.arange(1, NUM_LAGS + 1).to(correlation)
+    spectrum = 1 + 2 * torch.cos(frequency.outer(lag)) @ correlation
+    least = spectrum.amin(0)
+    share = (1 - LEAST_VARIANCE) / (1 - least)
+    return torch.where(least < LEAST_VARIANCE, share, 1.0) * correlation
+
+
+def _together(valid: Tensor, flights: Flights, lag: int,
+              distance: int) -> Tensor:
+    """Which steps :obj:`lag` places apart are so many frames apart, and both
+    say something, :obj:`[num_nodes, T - lag]` bool."""
+    near = flights.frame[lag:] - flights.frame[:-lag] == distance
+    return valid[:, lag:] & valid[:, :-lag] & near
+
+
+def _factor(flights: Flights, correlation: Tensor) -> Tensor:
+    """The Cholesky factor of each particle's covariance, of unit variances,
+    :obj:`[num_nodes, T, NUM_LAGS + 1, F]`: the diagonal, then what is to the
+    left of it."""
+    valid = flights.valid
+    covariance = correlation.new_zeros(*valid.size(), NUM_LAGS + 1,
+                                       correlation.size(-1))
+    covariance[:, :, 0] = 1
+    for lag in range(1, NUM_LAGS + 1):
+        for distance in range(lag, NUM_LAGS + 1):
+            pairs = _together(valid, flights, lag, distance).unsqueeze(-1)
+            covariance[:, lag:, lag] += correlation[distance - 1] * pairs
+    out = torch.zeros_like(covariance)
+    for step in range(valid.size(1)):
+        for lag in range(min(step, NUM_LAGS), -1, -1):
+            rest, other = covariance[:, step, lag].clone(), step - lag
+            for before in range(lag + 1, min(step, NUM_LAGS) + 1):
+                rest -= out[:, step, before] * out[:, other, before - lag]
+            if lag:
+                out[:, step, lag] = rest / out[:, other, 0]
+            else:
+                out[:, step, 0] = rest.sqrt()
+    return out
+
+
+def _solve(factor: Tensor, particle: Tensor, value: Tensor) -> Tensor:
+    """The inverse factors of some particles :obj:`[n]` times values
+    :obj:`[n, ..., T, F]`."""
+    out = value.clone()
+    shape = len(value), *[1] * (value.dim() - 3), value.size(-1)
+    for step in range(value.size(-2)):
+        now = factor[particle, step]  # [n, NUM_LAGS + 1, F]
+        for lag in range(1, min(step, NUM_LAGS) + 1):
+            out[...,
+                step, :] -= (now[:, lag].view(shape) * out[..., step - lag, :])
+        out[..., step, :] /= now[:, 0].view(shape)
     return out

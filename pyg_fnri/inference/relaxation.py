@@ -20,8 +20,8 @@ DAMPING = 0.5
 #: Entries of the arrays of particles that are solved for side by side.
 NUM_ENTRIES = 10_000_000
 
-#: Entries of the matrices of the particles of a system that is worth it, a
-#: matrix each: those of 230 particles under two forces.
+#: Those of a system that is not too large: of 200 particles under two forces,
+#: in 49 frames.
 MAX_ENTRIES = 50_000_000
 
 #: Last stages that are also swept over, one pair at a time.
@@ -38,7 +38,7 @@ def relax_and_sweep(
     """Has graphs found by :func:`relax`, and sweeps over them with the last
     stages; with all stages, where one of the systems is too large to relax.
     Arguments are as there."""
-    if _is_small(search, members):
+    if _is_small(search, evidence, members):
         search.choice = relax(search, evidence, annealing, start, members)
         annealing = annealing[-NUM_SWEPT:]
     for stage in annealing:
@@ -53,7 +53,7 @@ def relax(
     members: Optional[Tensor] = None,
 ) -> Tensor:
     r"""The most probable graphs where interactions may be of any strength,
-    and come to be those of a type: expectation propagation.
+    and come to be those of a type, in the manner of expectation propagation.
 
     What force laws leave unexplained of a particle's motion is linear in the
     channels :math:`\mathbf{z}_p` of all pairs that act on it. With a robust
@@ -63,9 +63,10 @@ def relax(
     are: a Gaussian message. A pair hears both its particles. From that come
     the probabilities of its types, and the mean and the variance of its
     channels under these are the pair's own Gaussian, which its particles hear,
-    and of each other, in the next round. Changing one pair at a time
-    (:func:`~pyg_fnri.inference.sweep.sweep`) gets stuck the sooner the more
-    particles there are; this hardly does. Not in the paper.
+    and of each other, in the next round. (What the pair has heard is not
+    divided out of it, so that precisions stay positive.) Changing one pair at
+    a time (:func:`~pyg_fnri.inference.sweep.sweep`) gets stuck the sooner the
+    more particles there are; this hardly does. Not in the paper.
 
     Args:
         search: Knows the choices, the options and the encoder's posterior.
@@ -116,13 +117,15 @@ def relax(
     return choice
 
 
-def _is_small(search: GraphSearch, members: Optional[Tensor]) -> bool:
-    """Whether the matrices of all particles of a system are small."""
+def _is_small(search: GraphSearch, evidence: ImpulseEvidence,
+              members: Optional[Tensor]) -> bool:
+    """Whether the arrays of all particles of each system are small."""
     choices = search.choices
     if members is None:
         members = torch.arange(choices.edge.numel(), device=choices.edge.device)
-    size, _ = _sizes(search, members)
-    return not members.numel() or int(size.max()) <= MAX_ENTRIES
+    num_nodes, width = _sizes(search, members)
+    entries = num_nodes * width * (width + evidence.change[0].numel())
+    return not members.numel() or int(entries.max()) <= MAX_ENTRIES
 
 
 class _Particles(NamedTuple):
@@ -224,32 +227,32 @@ def _incidences(search: GraphSearch, members: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _sizes(search: GraphSearch, members: Tensor) -> tuple[Tensor, Tensor]:
-    """Entries of the matrices of all particles of each system, and channels
-    that act on the one with most of them, twice :obj:`[num_systems]`."""
+    """Particles of each system, and channels that act on the one with most of
+    them, twice :obj:`[num_systems]`."""
     _, particle = _incidences(search, members)
     degree = particle.bincount(minlength=search.system.numel())
     width = search.options.size(1) * degree.new_zeros(
         search.num_systems).scatter_reduce(0, search.system, degree, 'amax')
     num_nodes = search.system[degree > 0].bincount(minlength=search.num_systems)
-    return num_nodes * width.square(), width
+    return num_nodes, width
 
 
 def _parts(search: GraphSearch, evidence: ImpulseEvidence,
            members: Tensor) -> Iterator[Tensor]:
     """The choices of as many systems of about the same size as fit."""
     owner = search.system[search.choices.receiver[members]]
-    entries, width = _sizes(search, members)
-    # As much again for what each channel does.
-    entries = entries + entries // width.clamp(
-        min=1) * evidence.change[0].numel()
+    num_nodes, width = _sizes(search, members)
     order = width * search.num_systems + torch.arange(len(width),
                                                       device=width.device)
     members = members[order[owner].argsort(stable=True)]
     count = owner.bincount(minlength=search.num_systems)
+    num_rows = evidence.change[0].numel()
     start = stop = filled = 0
     for system in order.argsort().tolist():
-        more = int(entries[system])
-        if filled and filled + more > NUM_ENTRIES:
+        # All are padded to the width of the last one.
+        size = int(width[system]) * (int(width[system]) + num_rows)
+        more = int(num_nodes[system])
+        if filled and (filled + more) * size > NUM_ENTRIES:
             yield members[start:stop]
             start, filled = stop, 0
         stop, filled = stop + int(count[system]), filled + more

@@ -15,10 +15,11 @@ from pyg_fnri.nn.latent import (
 from pyg_fnri.nn.linear_step import LinearStep, OverLinearStep, ResidualEncoder
 from pyg_fnri.nn.masses import known_masses, per_mass
 from pyg_fnri.nn.mlp import MLP
-from pyg_fnri.nn.models import FNRI, NRI, SFNRI, RelationalAutoEncoder
+from pyg_fnri.nn.models import FNRI, NRI, SFNRI
 from pyg_fnri.nn.multiplex_conv import MultiplexConv
 from pyg_fnri.nn.recurrent_conv import RecurrentConv
 from pyg_fnri.nn.recurrent_decoder import RecurrentDecoder
+from pyg_fnri.nn.relational_auto_encoder import RelationalAutoEncoder
 from pyg_fnri.nn.residual_force_laws import ResidualForceLaws
 from pyg_fnri.nn.scaling import MinMaxScaling, Scaling, StandardScaling
 from pyg_fnri.nn.walls import Walls

@@ -1,5 +1,4 @@
 """Training without labels, the Lightning module that others derive from."""
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -9,14 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_fnri.baselines import linear_rollout, static_rollout
 from pyg_fnri.losses import kl_divergence
-from pyg_fnri.metrics import (
-    EdgeAccuracy,
-    RolloutMSE,
-    asymmetric_share,
-    posterior_entropy,
-)
+from pyg_fnri.metrics import EdgeAccuracy
 from pyg_fnri.metrics.joint_type import joint_type
 from pyg_fnri.nn import (
     ForceLawDecoder,
@@ -26,9 +19,9 @@ from pyg_fnri.nn import (
     ResidualForceLaws,
     per_mass,
 )
-from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.recipes import Recipe
 from pyg_fnri.training.config import Config
+from pyg_fnri.training.validation import graph_shares, rollout_errors
 
 
 class RelationalInference(pl.LightningModule):
@@ -195,53 +188,24 @@ class RelationalInference(pl.LightningModule):
         }
 
     def _log_prediction(self, batch: Data, edge_type: Tensor) -> None:
-        """Loss of what a graph predicts, and error of rollouts of 10 steps in
-        the paper's unit, 1e-5 of min-max units squared: of the model and,
-        which training does not change, of predictions without interactions."""
+        """Loss of what a graph predicts, and errors of its rollouts."""
         model, recipe = self.model, self.recipe
         edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
-        nll = recipe.reconstruction(model, batch, edge_attr)
+        report = {'val_loss': recipe.reconstruction(model, batch, edge_attr)}
         steps = max(1, min(10, batch.y.size(1) - model.decoder.burn_in))
-        first = model.decoder.burn_in - 1
         rollout = model.decode(batch.y, batch.edge_index, edge_attr, steps)
-        y = self.units(batch.y)[:, first:]
-        predictions = {
-            'rollout': self.units(rollout)[:, first:],
-            'static': static_rollout(y, steps),
-            'linear': linear_rollout(self.linear_step, y, steps),
-        }
-        report = {'val_loss': nll}
-        for name, prediction in predictions.items():
-            mse = RolloutMSE([steps])
-            mse.update({steps: prediction}, y[:, 1:])
-            report[f'val_{name}_mse'] = 1e5 * mse.compute()[steps]
+        first = model.decoder.burn_in - 1
+        rollout, y = (self.units(x)[:, first:] for x in (rollout, batch.y))
+        report |= rollout_errors(rollout, y, self.linear_step, steps)
         self.log_dict(report, batch_size=batch.num_graphs, sync_dist=True)
 
     def _log_posterior(self, batch: Data, edge_type: Tensor,
                        posterior: Sequence[Tensor]) -> None:
-        """What can be known of inferred graphs without truth, as a mean over
-        their layers: the posterior's entropy as a share of the largest there
-        can be; of directed graphs, the share of pairs whose two directions
-        differ."""
-        if not len(edge_type):
-            return  # No mean.
-        entropy = [
-            posterior_entropy(q) / math.log(q.size(-1)) for q in posterior
-        ]
-        self.log('val_entropy_share',
-                 torch.stack(entropy).mean().float(), batch_size=len(edge_type),
-                 sync_dist=True)
-        reverse = reverse_edges(batch.edge_index)
-        edge = torch.arange(len(reverse), device=reverse.device)
-        num_pairs = int((edge < reverse).sum())
-        if num_pairs and not self.model.latent.undirected:
-            differ = [
-                asymmetric_share(types, reverse)
-                for types in edge_type.unbind(-1)
-            ]
-            self.log('val_asymmetric_share',
-                     torch.stack(differ).mean().float(), batch_size=num_pairs,
-                     sync_dist=True)
+        """What can be known of inferred graphs without truth."""
+        shares = graph_shares(edge_type, posterior, batch.edge_index,
+                              self.model.latent.undirected)
+        for name, (share, number) in shares.items():
+            self.log(name, share, batch_size=number, sync_dist=True)
 
     def _penalty(self) -> Tensor:
         """The recipe's L2 term on the encoder's weights."""

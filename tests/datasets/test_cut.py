@@ -1,5 +1,8 @@
 import numpy as np
+import pandas as pd
 import pytest
+import torch
+from parabolas import DT, table
 
 from pyg_fnri.datasets.cut import Cut
 from pyg_fnri.datasets.recording import Recording
@@ -118,3 +121,66 @@ def test_velocities_see_the_frames_of_the_split_alone():
             ValueError, match="'A' is too short: velocities.* 2 of "
             "its frames are for the split 'train'"):
         Cut('train').with_velocity(recording, range(1, 3))
+
+
+def test_every_system_is_in_one_split(open_table):
+    sizes = {f's{k}': ['a', 'b'] for k in range(20)}
+    names = [
+        open_table(table(3, sizes), split, seed=1).system_names
+        for split in ('train', 'val', 'test')
+    ]
+    assert [len(of_split) for of_split in names] == [16, 2, 2]
+    assert sorted(sum(names, [])) == sorted(sizes)
+    assert names[1] != open_table(table(3, sizes), 'val', seed=2).system_names
+
+
+def test_splits_of_one_recording_share_no_frame(open_table):
+    frame = table(100, {'A': ['a', 'b']}).drop(columns='system')
+    seen = {}
+    for split in ('train', 'val', 'test'):
+        dataset = open_table(frame, split, window=8, stride=3)
+        positions = dataset.x[..., 0].flatten()  # No two frames are alike.
+        seen[split] = set(positions.tolist())
+        assert dataset[0].x.shape == (2, 8, 4)
+        assert dataset.system_names[0] == {
+            'train': '0/0',
+            'val': '0/80',
+            'test': '0/90'
+        }[split]
+    assert not seen['train'] & seen['val'] and not seen['val'] & seen['test']
+    assert max(seen['train']) < min(seen['val']) < min(seen['test'])
+
+
+def test_velocities_of_a_split_see_no_frame_of_another(open_table):
+    before = table(100, {'A': ['a', 'b']})
+    after = before.copy()
+    after.loc[after.time >= 80 * DT, ['x', 'y']] = 1e3  # Not to train on.
+    one, other = (open_table(frame, 'train', window=10)
+                  for frame in (before, after))
+    assert torch.equal(one.x, other.x)
+
+
+def test_windows_are_systems_of_equal_length(open_table):
+    frame = pd.concat(
+        [table(9, {'A': ['a', 'b']}),
+         table(20, {'B': ['a', 'b']})])
+    dataset = open_table(frame, window=8)
+    assert dataset.system_names == ['A/0', 'B/0', 'B/8']
+    np.testing.assert_allclose(dataset[2].x[0, :, 0],
+                               (DT * np.arange(8, 16))**2, rtol=1e-6)
+    with pytest.raises(ValueError, match="'A' has 9 frames.*'B' has 20"):
+        open_table(frame)
+    with pytest.raises(ValueError, match="'A' is too short"):
+        open_table(frame, window=10)
+
+
+def test_too_short_systems_are_named(open_table):
+    frame = table()
+    of_b = (frame.system == 'B') & (frame.time > DT)
+    with pytest.raises(ValueError, match="'B' has 2 frames and system 'A' has"):
+        open_table(frame[~of_b])
+    with pytest.raises(ValueError, match="'B' is too short: 2 of its .* 'all'"):
+        open_table(frame[~of_b], window=5)
+    with pytest.raises(ValueError, match="'A' is too short: velocities take"):
+        open_table(table(2))
+    assert open_table(table(2), velocity=())[0].x.shape == (3, 2, 2)

@@ -1,7 +1,11 @@
 import numpy as np
 import pandas as pd
+import parabolas
 import pytest
+import torch
+from torch_geometric.data import Batch
 
+from pyg_fnri.convert import to_pandas
 from pyg_fnri.datasets.edge_table import (
     candidate_edges,
     report_left_out,
@@ -106,3 +110,50 @@ def test_types_that_depend_on_the_direction_are_reported():
 def test_interactions_without_a_candidate_edge_are_reported():
     assert report_left_out(5, 5) == report_left_out(0, 0) == ''
     assert report_left_out(7, 4).startswith('3 of 7 true interactions')
+
+
+def test_own_edges_are_the_candidates(open_table):
+    edges = pd.DataFrame({
+        'system': ['A', 'A', 'C'],
+        'sender': ['c', 'a', 'w'],
+        'receiver': ['a', 'b', 'z'],
+    })
+    dataset = open_table(parabolas.table(), edges=edges)
+    assert dataset[0].edge_index.tolist() == [[2, 0], [0, 1]]
+    assert dataset[1].edge_index.shape == (2, 0)
+    assert dataset[2].edge_index.tolist() == [[0], [3]]
+
+
+def test_truth_comes_from_the_tables_that_are_written(open_table, tmp_path):
+    dataset = open_table(parabolas.table())
+    batch = Batch.from_data_list(list(dataset))
+    edge_type = torch.randint(3, (batch.num_edges, 2))
+    edge_type[0] = 2
+    truth = to_pandas(batch, edge_type, ['charge', 'spring'],
+                      systems=dataset.system_names,
+                      particles=dataset.particle_names)
+    truth.to_csv(tmp_path / 'truth.csv', index=False)
+    for interactions in (tmp_path / 'truth.csv', truth[truth.type > 0]):
+        labelled = open_table(parabolas.table(), interactions=interactions)
+        assert labelled.names == ['charge', 'spring']
+        assert labelled.num_edge_types == [3, 3]
+        assert labelled.num_layer_graphs == 2
+        assert torch.equal(labelled.edge_label, edge_type)
+        assert labelled[1].validate()
+
+
+def test_truth_of_one_split_is_numbered_as_that_of_all(open_table):
+    sizes = {f's{k}': ['a', 'b'] for k in range(5)}
+    truth = pd.DataFrame({
+        'system': ['s0', 's1'],
+        'sender': 'a',
+        'receiver': 'b',
+        'type': [1, 3],
+    })
+    for split in ('train', 'val', 'test'):
+        dataset = open_table(parabolas.table(3, sizes), split,
+                             interactions=truth)
+        assert dataset.num_edge_types == [4]
+        for name, data in zip(dataset.system_names, dataset):
+            expected = {'s0': 1, 's1': 3}.get(name, 0)
+            assert data.edge_label.tolist() == [[0], [expected]]

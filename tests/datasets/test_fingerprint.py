@@ -61,7 +61,8 @@ def test_equal_objects_at_other_addresses_are_the_same():
 @pytest.mark.parametrize('source', [
     'class Thing:\n    def __call__(self, x):\n        return {} * x\n',
     'def thing(x):\n    return {} * x\nThing = lambda: thing\n',
-    'factor = {}\ndef thing(x):\n    return factor * x\nThing = lambda: thing\n',
+    'factor = {}\ndef thing(x):\n    return factor * x\n'
+    'Thing = lambda: thing\n',
 ])
 def test_code_tells_objects_apart(tmp_path, source):
     one, same, other = (description(tmp_path / f'{name}_module.py',

@@ -1,6 +1,8 @@
 import numpy as np
 import pandas as pd
+import parabolas
 import pytest
+import torch
 
 from pyg_fnri.datasets.reading import Reading
 
@@ -217,3 +219,27 @@ def test_masses_of_arrays_are_a_feature_by_number():
 def test_masses_are_not_positions_too(kwargs, source):
     with pytest.raises(ValueError, match='a position or a velocity already'):
         Reading(**kwargs).read(source)
+
+
+@pytest.mark.parametrize('name', ['a.npy', 'a.npz'])
+def test_arrays_become_systems_as_they_are(open_table, tmp_path, name):
+    x = np.random.rand(4, 3, 6, 4).astype(np.float32)
+    path = tmp_path / name
+    np.save(path, x) if name == 'a.npy' else np.savez(path, x=x)
+    for dataset in (open_table(path), open_table(x)):
+        assert np.array_equal(dataset[2].x, x[2])
+        assert dataset.system_names == [0, 1, 2, 3]
+        assert dataset.particle_names[0] == [0, 1, 2]
+    # Velocities of positions alone are derived.
+    dataset = open_table(x[..., :2], position=[0, 1], time_step=parabolas.DT)
+    expected = np.gradient(x[1, ..., :2].astype(float), parabolas.DT, axis=1,
+                           edge_order=2)
+    np.testing.assert_allclose(dataset[1].x[..., 2:], expected, atol=1e-6)
+
+
+def test_velocities_that_are_there_are_kept(open_table):
+    frame = parabolas.table().assign(vx=1.5, vy=lambda t: -t.x)
+    data = open_table(frame)[0]
+    assert torch.equal(data.x[..., 3], -data.x[..., 0])
+    assert (data.x[..., 2] == 1.5).all()
+    assert open_table(frame, velocity=())[0].x.shape == (3, 8, 2)

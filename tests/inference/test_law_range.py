@@ -144,3 +144,17 @@ def test_place_in_the_table_is_relative_to_its_length():
     assert law.min_distance == 1.0
     fit_range(law, make_flights(spread(2.0)))
     assert math.log10(law.min_distance) == pytest.approx(-2)
+
+
+@pytest.mark.parametrize('ends, moves', [((0.5, 5.0), False),
+                                         ((50.0, 500.0), True)])
+def test_a_short_table_moves_only_where_that_helps(systems, make_model, ends,
+                                                   moves):
+    data = systems[0]
+    flights = Flights([data.x], find_choices(data.edge_index, True), 0.1)
+    flights.distance = flights.distance * 0.7 / flights.distance.median()
+    law = ForceLaw(1, *ends)
+    with pytest.warns(UserWarning, match='lie outside those that force laws'):
+        fit_range(law, flights)
+    assert ((law.min_distance, law.max_distance) != ends) == moves
+    assert law.max_distance < 10

@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import pytest
 import torch
 from torch_geometric.data import Batch
@@ -6,7 +8,7 @@ from pyg_fnri.inference import noise, refine
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
 from pyg_fnri.inference.noise import (
     DecorrelatedEvidence,
-    alternation,
+    autocorrelation,
     decorrelated,
 )
 from pyg_fnri.inference.search import GraphSearch
@@ -43,46 +45,74 @@ def steps(num_series, num_steps, noise=0.0, forces=0.0):
             forces * torch.randn(num_series, num_steps, 2))
 
 
+class Steps(NamedTuple):
+    """Which steps say something, and when they are: all that is looked at."""
+    valid: torch.Tensor
+    frame: torch.Tensor
+
+
+def all_of(errors, frame=None):
+    """Steps that all say something, one after the other."""
+    num_steps = errors.size(1)
+    return Steps(torch.ones(errors.size()[:2], dtype=torch.bool),
+                 torch.arange(num_steps) if frame is None else frame)
+
+
 def test_correlation_of_successive_errors():
-    valid = torch.ones(400, 30, dtype=torch.bool)
-    for noise_, forces, expected in [(1, 0, -0.495), (1, 1, -1 / 3), (0, 1, 0)]:
-        found = alternation(steps(400, 30, noise_, forces), valid)
-        torch.testing.assert_close(found, torch.full((2, ), float(expected)),
-                                   atol=0.02, rtol=0)
-    # Those that go on in the same direction are left alone.
-    found = alternation(steps(400, 30, 0, 1).cumsum(1), valid)
-    assert not found.any()
+    for noise_, forces, expected in [(1, 0, -1 / 2), (1, 1, -1 / 3), (0, 1, 0)]:
+        errors = steps(400, 30, noise_, forces)
+        found = autocorrelation(errors, all_of(errors))
+        torch.testing.assert_close(found, of_lags([expected, 0, 0]), atol=0.03,
+                                   rtol=0)
     # Rare errors, hundreds of times as large, hide nothing.
     errors = steps(400, 30, 1)
     errors[::7, ::11] *= 300
-    assert (alternation(errors, valid) < -0.3).all()
+    assert (autocorrelation(errors, all_of(errors))[0] < -0.3).all()
+
+
+def of_lags(values, num_features=2):
+    return torch.tensor(values).float().unsqueeze(1).expand(-1, num_features)
+
+
+def test_velocities_that_are_differences_of_positions():
+    position = torch.randn(400, 34, 2)
+    velocity = (position[:, 2:] - position[:, :-2]) / 2
+    errors = velocity[:, 1:] - velocity[:, :-1]
+    found = autocorrelation(errors, all_of(errors))
+    torch.testing.assert_close(found, of_lags([-0.25, -0.5, 0.25]), atol=0.03,
+                               rtol=0)
 
 
 def test_correlation_where_little_is_seen():
     errors = steps(50, 30, 1)
     valid = torch.rand(50, 30) < 0.8
-    # Walls say nothing, and are no neighbours either.
-    errors[~valid] = 0
-    assert (alternation(errors, valid) < -0.4).all()
-    nowhere = torch.zeros_like(valid)
-    assert not alternation(0 * errors, nowhere).any()
-    assert not alternation(0 * errors, valid).any()
-    every_other = torch.arange(30).expand(50, 30) % 2 == 0
-    assert not alternation(errors * every_other.unsqueeze(-1),
-                           every_other).any()
+    errors[~valid] = 0  # Walls say nothing, and are no neighbours either.
+    seen = Steps(valid, torch.arange(30))
+    assert (autocorrelation(errors, seen)[0] < -0.4).all()
+    assert not autocorrelation(0 * errors, seen).any()
+    # A step of each trajectory; every other step.
+    apart = all_of(errors, 1_000 * torch.arange(30))
+    assert not autocorrelation(errors, apart).any()
+    apart = all_of(errors, 2 * torch.arange(30))
+    assert not autocorrelation(errors, apart)[0].any()
 
 
-def test_equals_the_inverse_of_a_dense_factor(evidence):
+@pytest.mark.parametrize('correlation', [
+    [[-0.4, -0.3, -0.1, 0.0], [0.0] * 4, [0.0] * 4],
+    [[-0.25, -0.3, 0.1, -0.1], [-0.4, 0.1, 0.2, 0.3], [0.2, 0.0, 0.1, -0.1]],
+])
+def test_equals_the_inverse_of_a_dense_factor(evidence, correlation):
     search, evidence = evidence
-    correlation = torch.tensor([-0.495, -0.4, -0.1, 0.0])
+    correlation = torch.tensor(correlation)
     channels = torch.randn(search.channels.size())
     plain = evidence.errors(channels).double()
     found = DecorrelatedEvidence(evidence, correlation).errors(channels)
     valid = evidence.flights.valid
     for n, f in torch.cartesian_prod(*map(torch.arange, (len(valid), 4))):
-        together = (valid[n, 1:] & valid[n, :-1]).double() * correlation[f]
-        covariance = torch.eye(11).double() + together.diag(1) + together.diag(
-            -1)
+        covariance = torch.eye(11).double()
+        for s, t in torch.cartesian_prod(torch.arange(11), torch.arange(11)):
+            if 0 < (s - t).abs() <= 3 and valid[n, s] and valid[n, t]:
+                covariance[s, t] = correlation[(s - t).abs() - 1, f]
         factor = torch.linalg.cholesky(covariance)
         expected = torch.linalg.solve_triangular(factor, plain[n, :,
                                                                f].unsqueeze(1),
@@ -92,10 +122,44 @@ def test_equals_the_inverse_of_a_dense_factor(evidence):
     assert not found[~valid].any()
 
 
+def test_trajectories_have_nothing_in_common(simulate_systems, make_model):
+    data, = simulate_systems(1, 4)
+    model = make_model(0 * data.edge_label)
+    search, layer = GraphSearch(model, data), model.decoder.layer
+    parts = [data.x[:, :10], data.x[:, 10:15], data.x[:, 15:]]
+    correlation = of_lags([-0.3, -0.2, 0.1], 4)
+
+    def errors(trajectories):
+        flights = Flights(trajectories, search.choices, layer.interval)
+        made = DecorrelatedEvidence(ImpulseEvidence(flights, layer),
+                                    correlation)
+        return made.errors(search.channels)
+
+    expected = torch.cat([errors([part]) for part in parts], dim=1)
+    torch.testing.assert_close(errors(parts), expected)
+
+
+def test_what_many_steps_add_up_to_is_never_exact():
+    # There is no process of the first one.
+    drawn = torch.cat([torch.full((3, 1), -0.5), 2 * torch.rand(3, 40) - 1], 1)
+    found = noise._of_a_process(drawn)
+    num_steps = 100
+    for before, after in zip(drawn.t().double(), found.t().double()):
+        covariance = torch.eye(num_steps).double()
+        for lag, value in enumerate(after, 1):
+            band = value.expand(num_steps - lag)
+            covariance += band.diag(lag) + band.diag(-lag)
+        least = torch.linalg.eigvalsh(covariance)[0]
+        assert least > 0.99 * noise.LEAST_VARIANCE
+        share = after[0] / before[0]
+        torch.testing.assert_close(after, share * before)
+        assert 0 < share <= 1 and (share == 1 or least < 0.1)
+    assert (found == drawn).all(0).any() and (found != drawn).any()
+
+
 def test_changes_agree(evidence, assert_changes_agree):
     search, evidence = evidence
-    made = DecorrelatedEvidence(evidence, torch.tensor([-0.4, -0.3, -0.2,
-                                                        -0.1]))
+    made = DecorrelatedEvidence(evidence, -0.2 * torch.rand(3, 4))
     # In units in which errors are about 1.
     size = made.errors(search.channels).abs().max()
     for name in ('change', 'on_receiver', 'on_sender'):
@@ -105,8 +169,9 @@ def test_changes_agree(evidence, assert_changes_agree):
 
 def test_errors_by_noise_become_independent():
     errors = steps(500, 40, 1, 0.7)
-    valid = torch.ones(500, 40, dtype=torch.bool)
-    made = noise._independent(errors, valid, alternation(errors, valid))
+    flights = all_of(errors)
+    factor = noise._factor(flights, autocorrelation(errors, flights))
+    made = noise._solve(factor, torch.arange(500), errors)
     series = made[:, 5:]
     lagged = [
         (series[:, lag:] * series[:, :-lag]).mean() / series.square().mean()
@@ -139,3 +204,15 @@ def test_graphs_are_better_and_surer_in_noise(systems, make_model, monkeypatch):
     before, less_sure = figures()
     assert right > 0.98 > before
     assert abs(sure - right) < 0.015 < before - less_sure
+
+
+def test_other_laws_are_sums_of_these(evidence):
+    search, evidence = evidence
+    correlation = -0.2 * torch.rand(3, 4)
+    basis, channels = torch.randn(2, 2), torch.randn(search.channels.size())
+    made = DecorrelatedEvidence(evidence, correlation).in_basis(basis)
+    torch.testing.assert_close(
+        made.errors(channels),
+        DecorrelatedEvidence(evidence.in_basis(basis),
+                             correlation).errors(channels), atol=1e-3,
+        rtol=1e-3)

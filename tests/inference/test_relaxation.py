@@ -441,7 +441,8 @@ def test_large_systems_are_swept(simulate_systems, make_model, monkeypatch):
     batch = Batch.from_data_list(simulate_systems(4, 8))
     model = make_model(torch.zeros(4 * 56, 2).long(), confidence=0.0)
     graphs = []
-    for most in (8 * 14**2, 8 * 14**2 - 1):
+    size = 8 * 14 * (14 + 48 * 4)
+    for most in (size, size - 1):
         monkeypatch.setattr(relaxation, 'MAX_ENTRIES', most)
         search, evidence = problem(model, batch)
         relax_and_sweep(search, evidence, ANNEALING)
