@@ -61,7 +61,8 @@ def test_simulated_systems_are_the_same_again(tiny_root, tiny_systems):
     assert frame_interval({}, again) == 0.1
 
 
-def test_all_arguments_of_simulated_systems_are_kept(reopen):
+def test_all_arguments_of_simulated_systems_are_kept(reopen,
+                                                     uncompiled_kuramoto):
     dataset = reopen(
         {
             'name': 'kuramoto',
@@ -75,7 +76,7 @@ def test_all_arguments_of_simulated_systems_are_kept(reopen):
     assert frame_interval({}, dataset) == 0.1
 
 
-def test_the_time_between_frames_is_the_systems(tmp_path):
+def test_the_time_between_frames_is_the_systems(tmp_path, uncompiled_kuramoto):
     system = Kuramoto(sample_every=5, num_frames=3)
     dataset = ParticleSystems(tmp_path, system=system, num_systems=(2, 1, 1))
     assert frame_interval({}, dataset) == 0.05

@@ -113,7 +113,7 @@ def test_types_of_a_layer_have_a_force_each(tmp_path):
     assert curves.names == ['law 0', 'law 1'] and curves.error is None
 
 
-def test_phases_have_no_forces(tmp_path):
+def test_phases_have_no_forces(tmp_path, uncompiled_kuramoto):
     systems = ParticleSystems(str(tmp_path), 'kuramoto', 'test',
                               num_systems=(1, 1, 2),
                               transform=SplitTrajectory(49))

@@ -53,6 +53,7 @@ def test_frames(system):
     assert not np.allclose(run(system, graphs=graphs[:4], seed=1)[0], position)
 
 
+@pytest.mark.slow
 def test_lawful_systems_are_those_of_the_simulation():
     system = replace(Lawful(), **SHORT)
     graphs = system.draw_edge_types(0, 4, 3)

@@ -85,6 +85,7 @@ def test_twice_the_friction_is_twice_the_finding(make_model):
     assert sizes[1] == pytest.approx(2 * sizes[0], rel=0.1)
 
 
+@pytest.mark.slow
 def test_unit_does_not_matter(make_model):
     """Of friction and of its lack, with the true laws and graphs."""
     for system in (Friction(), Lawful()):

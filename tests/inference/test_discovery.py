@@ -153,7 +153,8 @@ def test_same_generator_same_laws(systems, make_blank, in_short):
     assert not torch.equal(tables[0], tables[2])
 
 
-@pytest.mark.parametrize('num_systems', [1, 2])
+@pytest.mark.parametrize('num_systems',
+                         [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_few_systems(systems, make_blank, in_short, num_systems):
     # Those in which most happens.
     systems = sorted(systems, key=lambda data: -data.edge_label.sum())

@@ -85,6 +85,7 @@ def test_bases_are_tried_where_something_is_seen(systems, make_model,
     assert seen and all(seen)
 
 
+@pytest.mark.slow
 def test_same_generator_same_outcome(systems, make_model):
     batch, tables = Batch.from_data_list(systems[:6]), []
     for _ in range(2):

@@ -24,7 +24,7 @@ def generator(seed=0):
 
 @pytest.mark.parametrize('family, num_systems', [
     ('fnri', 32),
-    ('nri', 24),
+    pytest.param('nri', 24, marks=pytest.mark.slow),
     pytest.param('sfnri', 24, marks=pytest.mark.slow),
 ])
 def test_laws_and_graphs_find_each_other(systems, flip, make_model, to_types,
@@ -55,6 +55,7 @@ def test_laws_and_graphs_find_each_other(systems, flip, make_model, to_types,
     assert (error < 0.02 * torch.stack(true).abs().sum(1)).all()
 
 
+@pytest.mark.slow
 def test_laws_found_serve_other_systems(systems, make_model, flip):
     batch, other = (Batch.from_data_list(part)
                     for part in (systems[:16], systems[16:32]))
@@ -81,6 +82,7 @@ def test_labels_are_not_looked_at(systems, make_model, flip):
     assert tables[0].abs().max() > 0.1
 
 
+@pytest.mark.slow
 def test_continuation_is_used_where_there_is_one(systems, make_model):
     batch = Batch.from_data_list(systems[:3])
     tables = []

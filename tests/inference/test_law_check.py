@@ -97,6 +97,7 @@ def test_networks_that_know_of_friction_are_better(check):
     assert 'like friction or a drive' in message
 
 
+@pytest.mark.slow
 def test_networks_that_know_nothing_do_not_hide_friction(check):
     _, data = batches(Friction(), 16)
     result = check(data)
@@ -127,6 +128,7 @@ def test_no_laws_leave_nearly_all_unexplained(check, lawful):
     assert 'of what forces do unexplained, and that is no noise' in str(result)
 
 
+@pytest.mark.slow
 def test_laws_that_are_too_strong_leave_more_than_noise(check, lawful):
     result = check(lawful, lambda layer: layer.law.value.data.mul_(1.3))
     assert not result.holds and result.findings == ()

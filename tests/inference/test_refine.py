@@ -142,7 +142,10 @@ def test_labels_and_continuation_are_not_looked_at(systems, make_model, flip):
     assert_same(refine(model, poisoned), expected)
 
 
-@pytest.mark.parametrize('family', FAMILIES)
+@pytest.mark.parametrize('family', [
+    pytest.param(family, marks=[pytest.mark.slow] * (family != 'fnri'))
+    for family in FAMILIES
+])
 def test_systems_side_by_side_equal_one_by_one(systems, make_model, flip,
                                                family):
     batch = Batch.from_data_list(systems[:6])
@@ -270,7 +273,8 @@ def test_no_candidate_edges(make_model):
     assert refine(model, data).edge_type.size() == (0, 2)
 
 
-@pytest.mark.parametrize('laws', [True, None])
+@pytest.mark.parametrize(
+    'laws', [True, pytest.param(None, marks=pytest.mark.slow)])
 def test_twice_the_mass_takes_twice_the_force(batch, guess, make_model, laws):
     model = make_model(guess, laws=laws)
     data = batch.clone()

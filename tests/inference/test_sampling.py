@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.inference import refine, sample_posterior, sampling
+from pyg_fnri.inference import noise, refine, sample_posterior, sampling
 from pyg_fnri.inference.choices import find_choices
 from pyg_fnri.inference.evidence import DecoderEvidence
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
@@ -67,8 +67,10 @@ def exact_posterior(model, data, likelihood):
 
 @pytest.fixture
 def given_likelihood(monkeypatch):
-    """Has a likelihood taken in place of the fitted one."""
+    """Has a likelihood taken in place of the fitted one, of errors as they
+    are."""
     def give(likelihood):
+        monkeypatch.setattr(noise, 'NEGLIGIBLE', 1.0)
         monkeypatch.setattr(sampling, 'fit_errors',
                             lambda errors, prior_weight: likelihood)
         return likelihood
@@ -178,6 +180,7 @@ def test_noise_is_told_from_forces(systems, make_model, to_types, flip,
     assert torch.equal(edge_type, most_probable(posterior))
 
 
+@pytest.mark.slow
 def test_restarts_choose_where_it_starts(simulate_systems, make_model):
     # Many choices, each with little evidence, and a guess that is no better
     # than chance: a chain does not leave where it gets stuck.

@@ -159,6 +159,7 @@ def test_learns_who_copies_whom(encoder):
     assert correct.float().mean() > 0.85
 
 
+@pytest.mark.slow
 def test_compiles_to_one_graph(encoder, assert_one_graph):
     assert_one_graph(encoder, torch.randn(5, 16, 4), fully_connected(5))
 

@@ -119,6 +119,7 @@ def test_any_layer_can_predict_the_change(graph):
         assert torch.equal(out[:, t, 2:], x[:, 2:])
 
 
+@pytest.mark.slow
 def test_step_compiles_to_one_graph(decoder, graph, assert_one_graph):
     assert_one_graph(decoder.step, torch.randn(5, 3, 4), *graph)
 

@@ -53,6 +53,7 @@ def test_an_encoder_is_needed(script, own_run, own_root, tmp_path):
     assert not (tmp_path / 'out' / 'best.ckpt').exists()
 
 
+@pytest.mark.slow
 def test_result_has_its_seed_and_says_what_it_saw(script, short, tiny_run,
                                                   tiny_root, tmp_path, capsys):
     script.main([

@@ -58,6 +58,7 @@ def listed(script, capsys, *arguments):
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.slow
 def test_smoke_leaves_results_tables_and_figures(smoke):
     results = smoke / 'results' / 'smoke'
     cells = {
@@ -76,6 +77,7 @@ def test_smoke_leaves_results_tables_and_figures(smoke):
         assert (smoke / 'runs' / 'smoke' / name / 'best.ckpt').exists()
 
 
+@pytest.mark.slow
 def test_smoke_shows_what_was_measured(smoke):
     results = smoke / 'results' / 'smoke'
     found = load_results(str(results))
@@ -166,6 +168,7 @@ def test_runs_that_the_scale_has_not_are_told_before_the_work(
     assert not (tmp_path / 'results').exists()
 
 
+@pytest.mark.slow
 def test_what_has_run_is_not_run_again(script, smoke, tiny_root, fake_runs,
                                        capsys):
     def fail(runner, cell, again):

@@ -39,7 +39,8 @@ def test_graphs_have_any_type_by_default():
 
 
 @pytest.mark.parametrize('system', [NRISprings(), SignedCharges(), Kuramoto()])
-@pytest.mark.parametrize('num_particles', [2, 5, 10])
+@pytest.mark.parametrize('num_particles',
+                         [2, 5, pytest.param(10, marks=pytest.mark.slow)])
 def test_nris_systems_keep_the_contract(system, num_particles):
     graphs = system.draw_edge_types(3, 70, num_particles)
     assert graphs.dtype == np.int64

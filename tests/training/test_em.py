@@ -144,6 +144,7 @@ def test_laws_come_first_and_stay_while_the_encoder_learns(run, guess):
     assert layer.law.value.abs().max() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings('ignore:The dirpath has changed')
 @pytest.mark.parametrize('lost', [
     ['best.ckpt', 'taught/best.ckpt'],

@@ -36,6 +36,7 @@ def test_steps_of_all_epochs_are_counted(run):
     assert all('Steps' in of[0] and 'Epoch' not in of[0] for of in seen)
 
 
+@pytest.mark.slow
 def test_epochs_are_counted_where_they_are_the_limit(run):
     seen = run(max_steps=9, max_epochs=2)
     assert [of[1:] for of in seen] == [(1, 2), (2, 2)] * 2
