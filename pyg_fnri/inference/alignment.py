@@ -1,9 +1,9 @@
 """Laws and graphs in the order that an encoder has them in."""
 from itertools import product
 
-import networkx as nx
 import torch
 
+from pyg_fnri.assignment import assign
 from pyg_fnri.inference.law_fit import State
 from pyg_fnri.inference.search import GraphSearch
 
@@ -80,13 +80,10 @@ def _assignment(weight: dict[tuple[int, int], int]) -> list[int]:
         weight: Of rows and columns that may be joined.
     """
     size = 1 + max(column for _, column in weight)
-    graph = nx.Graph()
-    for (row, column), value in weight.items():
-        # Python's integers keep the two criteria apart, whatever their size.
-        value = value * size**size - row * size**(size - 1 - column)
-        graph.add_edge(('row', row), ('column', column), weight=value)
-    out = [0] * size
-    for pair in nx.max_weight_matching(graph, maxcardinality=True):
-        (_, column), (_, row) = sorted(pair)  # 'column' sorts before 'row'.
-        out[column] = row
-    return out
+    # Python's integers keep the two criteria apart, whatever their size.
+    found = assign({
+        (row, column):
+        value * size**size - row * size**(size - 1 - column)
+        for (row, column), value in weight.items()
+    })
+    return sorted(found, key=found.__getitem__)

@@ -47,8 +47,6 @@ def disentangle(
     options = fit.search.options
     candidates = bases(options)
     best = fit.state
-    # Before it, particles may meet a wall in all.
-    first = int(fit.flights.valid.any(0).long().argmax())
     for _ in range(max_rounds):
         fit.state = best
         # What is left over now says how large the noise is at the most.
@@ -57,7 +55,7 @@ def disentangle(
         best_cost = fit.cost(last, evidence).mean().item()
         idle = _idle_cost(fit, last, evidence)
         # Every third transition will do to choose what to try.
-        thinned = fit.flights.take(slice(first, None, 3))
+        thinned = fit.flights.thinned(3)
         evidence, screened = fit.evidence(thinned), []
         screening = fit.bounded(SCREENING, evidence)
         present = fit.cost(screening, evidence).mean().item()

@@ -114,6 +114,12 @@ class Flights:
         out.frame = self.frame[transitions]
         return out
 
+    def thinned(self, step: int) -> 'Flights':
+        """Each so many-th transition from the first on that says anything:
+        particles may all meet a wall before."""
+        first = int(self.valid.any(0).long().argmax())
+        return self.take(slice(first, None, step))
+
     def sum_at_particles(self, effect: Tensor) -> Tensor:
         """Sums effects :obj:`[V, ...]` on receivers, and their opposites on
         senders, by particle, and divides them by its mass."""

@@ -95,10 +95,8 @@ class LawFit:
             ValueError: If that is not finite.
         """
         if evidence is None:
-            first = int(self.flights.valid.any(0).long().argmax())
-            few = slice(first, None,
-                        self.flights.change.size(1) // NUM_LOOKS or None)
-            evidence = self.evidence(self.flights.take(few))
+            step = self.flights.change.size(1) // NUM_LOOKS
+            evidence = self.evidence(self.flights.thinned(max(1, step)))
         errors = evidence.errors(self.search.channels)
         if not bool(errors.isfinite().all()):
             raise ValueError(NOT_FINITE)

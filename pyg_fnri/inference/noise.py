@@ -64,7 +64,7 @@ def autocorrelation(errors: Tensor, flights: Flights) -> Tensor:
     series = bounded(errors)
     variance = series[flights.valid].square().mean(0)
     for lag in range(1, NUM_LAGS + 1):
-        pairs = _together(flights.valid, flights, lag, lag)
+        pairs = _together(flights, lag, lag)
         if bool(pairs.any()):
             product = (series[:, lag:] * series[:, :-lag])[pairs].mean(0)
             out[lag - 1] = torch.where(variance > 0, product / variance, 0.0)
@@ -121,10 +121,10 @@ def _of_a_process(correlation: Tensor) -> Tensor:
     return torch.where(least < LEAST_VARIANCE, share, 1.0) * correlation
 
 
-def _together(valid: Tensor, flights: Flights, lag: int,
-              distance: int) -> Tensor:
+def _together(flights: Flights, lag: int, distance: int) -> Tensor:
     """Which steps :obj:`lag` places apart are so many frames apart, and both
     say something, :obj:`[num_nodes, T - lag]` bool."""
+    valid = flights.valid
     near = flights.frame[lag:] - flights.frame[:-lag] == distance
     return valid[:, lag:] & valid[:, :-lag] & near
 
@@ -139,7 +139,7 @@ def _factor(flights: Flights, correlation: Tensor) -> Tensor:
     covariance[:, :, 0] = 1
     for lag in range(1, NUM_LAGS + 1):
         for distance in range(lag, NUM_LAGS + 1):
-            pairs = _together(valid, flights, lag, distance).unsqueeze(-1)
+            pairs = _together(flights, lag, distance).unsqueeze(-1)
             covariance[:, lag:, lag] += correlation[distance - 1] * pairs
     out = torch.zeros_like(covariance)
     for step in range(valid.size(1)):

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import permutations, product
 
-import networkx as nx
 import torch
 from torch import Tensor
+
+from pyg_fnri.assignment import assign
 
 from .joint_type import all_joint_types, joint_type
 
@@ -144,16 +145,14 @@ def best_assignment(
     layers = _right_layers(confusion, sizes).tolist()
     # Python integers of any size keep the three criteria apart exactly.
     base = int(confusion.sum()) * len(sizes) + 1
-    graph = nx.Graph()
+    weights = {}
     for p, t in product(range(num_types), repeat=2):
         if not fixed_null or (p == 0) == (t == 0):
             weight = combined[p][t] * base + layers[p][t]
             weight = weight * (num_types + 1) + (p == t)
-            graph.add_edge(('predicted', p), ('true', t), weight=weight)
-    matching = nx.max_weight_matching(graph, maxcardinality=True)
+            weights[p, t] = weight
     joint = torch.empty(num_types, dtype=torch.long)
-    for pair in matching:
-        (_, p), (_, t) = sorted(pair)  # 'predicted' sorts before 'true'
+    for p, t in assign(weights).items():
         joint[p] = t
     return joint
 
