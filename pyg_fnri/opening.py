@@ -14,6 +14,8 @@ from pyg_fnri.datasets.sources import content_digest, is_array
 from pyg_fnri.transforms import NearestNeighbours, WithinRadius
 
 Systems = Union[ParticleSystems, TrajectoryTable, NRIFolder]
+#: The unit of what the user's own data hold, which they do not tell.
+OWN_UNIT = 'unit of the data'
 
 
 def describe_files(
@@ -161,6 +163,12 @@ def frame_interval(
     if is_array(description['files']['table']) and not derived:
         return reading.get('time_step')
     return dataset.time_step
+
+
+def length_unit(dataset: Systems) -> str:
+    """The unit of positions, as axes of pictures have it; data of the
+    user's own may be in any."""
+    return 'm' if isinstance(dataset, ParticleSystems) else OWN_UNIT
 
 
 def remembered_reading(description: Mapping[str, Any],

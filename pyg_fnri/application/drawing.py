@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_fnri.inference import Refined
+from pyg_fnri.opening import OWN_UNIT
 from pyg_fnri.plot import plot_adjacency, plot_multiplex, plot_trajectories
 from pyg_fnri.training import RelationalInference
 
@@ -53,10 +54,9 @@ def draw_graphs(
     paths = _predict(module, first, num_steps)
     if all(bool(path.isfinite().all()) for path in paths):
         out['trajectories.png'] = plot_trajectories(
-            paths, [d.y[:, :num_steps + 1]
-                    for d, _ in first], observed=[d.x for d, _ in first],
-            titles=[f'system {name}' for name in systems],
-            unit='unit of the data')
+            paths, [d.y[:, :num_steps + 1] for d, _ in first],
+            observed=[d.x for d, _ in first],
+            titles=[f'system {name}' for name in systems], unit=OWN_UNIT)
     return out
 
 

@@ -11,7 +11,7 @@ from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import Relabelling, relative_law_error
 from pyg_fnri.nn import ForceLawDecoder
-from pyg_fnri.opening import Systems
+from pyg_fnri.opening import Systems, length_unit
 from pyg_fnri.simulation import Force
 from pyg_fnri.writing import written_whole
 
@@ -23,18 +23,22 @@ class LawCurves(NamedTuple):
         names: Of the true forces (layer, or layer and type where there are
             several), or `law 0`, `law 1` ... where it is not
             known which law is which.
-        distance: In metre, :obj:`[K]`.
-        learned: In m/s^2, positive where repulsive, :obj:`[C, K]`.
+        distance: In `unit`, :obj:`[K]`.
+        learned: In `unit` over the square of that of time, positive where
+            repulsive, :obj:`[C, K]`.
         true: The true laws, row for row, where they are known.
         seen: Distances in the data of the pairs that each law acts on, or of
             all pairs where the truth is not known; for each law,
             :obj:`[num_seen]`.
+        unit: Of the positions in the data, and so of laws: metre of simulated
+            ones, not known of the user's own.
     """
     names: list[str]
     distance: Tensor
     learned: Tensor
     true: Optional[Tensor]
     seen: list[Tensor]
+    unit: str = 'm'
 
     @property
     def error(self) -> Optional[list[float]]:
@@ -49,10 +53,17 @@ class LawCurves(NamedTuple):
             for learned, true, seen in zip(self.learned, self.true, self.seen)
         ]
 
+    @property
+    def force_unit(self) -> str:
+        """The unit of the laws, as forces on unit mass."""
+        return 'N' if self.unit == 'm' else self.unit
+
     def save(self, path: str) -> None:
-        """Writes a CSV table: a column of distances in metre, of each law
-        and, where they are known, of each true one."""
-        table = {'distance_m': self.distance}
+        """Writes a CSV table: a column of distances, `distance_m` if they are
+        in metre and `distance` otherwise, of each law and, where they are
+        known, of each true one."""
+        column = 'distance_m' if self.unit == 'm' else 'distance'
+        table = {column: self.distance}
         if self.true is not None:
             names = [f'{name}_true' for name in self.names]
             table.update(zip(names, self.true))
@@ -93,7 +104,8 @@ def law_curves(
                               200)
     learned = layer.law(distance)
     names = [f'law {channel}' for channel in range(learned.size(0))]
-    nameless = LawCurves(names, distance, learned, None, [seen] * len(names))
+    nameless = LawCurves(names, distance, learned, None, [seen] * len(names),
+                         length_unit(dataset))
     if relabelling is None or not isinstance(dataset, ParticleSystems):
         return nameless
     channels = relabelling.channels(learned.size(0))

@@ -11,7 +11,7 @@ from pyg_fnri.evaluation.law_curves import LawCurves
 from pyg_fnri.evaluation.printing import layer_names
 from pyg_fnri.metrics import Relabelling
 from pyg_fnri.nn import per_mass
-from pyg_fnri.opening import Systems
+from pyg_fnri.opening import Systems, length_unit
 from pyg_fnri.plot import (
     plot_laws,
     plot_multiplex,
@@ -60,7 +60,9 @@ def write_pictures(
         pictures['reliability.png'] = draw_reliability(module, figures)
     if laws is not None:
         pictures['laws.png'] = plot_laws(laws.distance, laws.learned, laws.true,
-                                         names=laws.names, seen=laws.seen)
+                                         names=laws.names, seen=laws.seen,
+                                         unit=laws.unit,
+                                         force_unit=laws.force_unit)
     for name, picture in pictures.items():
         with written_whole(os.path.join(out, name)) as path:
             picture.savefig(path, format='png')
@@ -89,7 +91,8 @@ def draw_rollouts(
             right = (relabelling(edge_type) == data.edge_label).all(-1)
             title = f'edges {right.double().mean():.0%} right'
         titles.append(title)
-    return plot_trajectories(predicted, true, titles=titles)
+    return plot_trajectories(predicted, true, titles=titles,
+                             unit=length_unit(dataset))
 
 
 def draw_reliability(module: RelationalInference,

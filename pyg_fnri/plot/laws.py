@@ -35,6 +35,8 @@ def plot_laws(
     *,
     names: Optional[Sequence[str]] = None,
     seen: Union[Array, Sequence[Array], None] = None,
+    unit: str = 'm',
+    force_unit: str = 'N',
 ) -> Figure:
     r"""Draw learned (solid) over true (dashed) force laws, a panel and a
     colour per channel.
@@ -44,17 +46,19 @@ def plot_laws(
     error counts all the same.
 
     Args:
-        distance (torch.Tensor): Where the laws are given, in metre, positive
-            and increasing, :obj:`[K]`.
+        distance (torch.Tensor): Where the laws are given, positive and
+            increasing, :obj:`[K]`.
         learned (torch.Tensor): The learned laws, forces on a particle of unit
-            mass in newton, positive where repulsive, :obj:`[C, K]`.
+            mass, positive where repulsive, :obj:`[C, K]`.
         true (torch.Tensor, optional): The true laws, :obj:`[C, K]`.
         names (Sequence[str], optional): A name per channel.
         seen (torch.Tensor or list of torch.Tensor, optional): Distances of
-            pairs in the data, in metre, :obj:`[num_seen]`, or a list of such,
-            one per channel. Their density is drawn below the laws, and each
+            pairs in the data, :obj:`[num_seen]`, or a list of such, one per
+            channel. Their density is drawn below the laws, and each
             panel tells the :func:`~pyg_fnri.metrics.relative_law_error` if
             there are true laws.
+        unit (str): Unit of the distances. (default: :obj:`'m'`)
+        force_unit (str): Unit of the laws. (default: :obj:`'N'`)
 
     Raises:
         TypeError: If an argument holds anything but real numbers.
@@ -107,8 +111,8 @@ def plot_laws(
         if error is not None:
             first, last = values[0, [support.argmin(), support.argmax()]]
             _write_error(ax, error, rising=last > first)
-        ax.set_xlabel('distance (m)', fontsize=9, color=INK)
-    axes[0].set_ylabel('force (N), + repels', fontsize=9, color=INK)
+        ax.set_xlabel(f'distance ({unit})', fontsize=9, color=INK)
+    axes[0].set_ylabel(f'force ({force_unit}), + repels', fontsize=9, color=INK)
     handles = [Line2D([], [], color=INK, lw=4, alpha=0.65, label='learned')]
     if any(
             max(s.min() - at[0], right - s.max()) > 0.01 * right

@@ -133,6 +133,16 @@ def test_particles_in_one_place_have_no_distance(systems):
         law_curves(layer, [data])
 
 
+def test_the_unit_of_data_of_ones_own_is_not_known(systems, tmp_path):
+    layer = make_layer(Spring().magnitude)
+    curves = law_curves(layer, systems)
+    assert (curves.unit, curves.force_unit) == ('m', 'N')
+    curves = law_curves(layer, [systems[0]])
+    assert curves.unit == curves.force_unit == 'unit of the data'
+    curves.save(str(tmp_path / 'laws.csv'))
+    assert list(pd.read_csv(tmp_path / 'laws.csv')) == ['distance', 'law 0']
+
+
 @pytest.mark.parametrize('relabelling, columns', [
     (None, ['law 0', 'law 1']),
     (SWAPPED, ['spring_true', 'charge_true', 'spring', 'charge']),

@@ -178,3 +178,9 @@ def test_each_law_may_have_distances_of_its_own():
     first, second = plot_laws(DISTANCE, wrong, TRUE[:2], seen=[near, far]).axes
     texts = [ax.texts[-1].get_text() for ax in (first, second)]
     assert texts[0].startswith('error 0.') and texts[1] == 'error 10 %'
+
+
+def test_axes_tell_the_units():
+    first, _ = plot_laws(DISTANCE, TRUE[:2], unit='um', force_unit='pN').axes
+    assert first.get_xlabel() == 'distance (um)'
+    assert first.get_ylabel() == 'force (pN), + repels'
