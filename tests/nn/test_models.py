@@ -122,7 +122,8 @@ def test_undirected_models_give_symmetric_graphs(model_class, make_system,
     edges = batch.edge_index.t().tolist()
     reverse = [edges.index([i, j]) for j, i in edges]
     for q in model.posterior(batch):
-        assert torch.equal(q, q[reverse])
+        # But for rounding: products of particles add up in another order.
+        torch.testing.assert_close(q, q[reverse], rtol=1e-6, atol=1e-7)
     edge_type = model.predict(batch)
     assert torch.equal(edge_type, edge_type[reverse])
     # Outer products have no directions.

@@ -24,7 +24,7 @@ def test_channels_tell_triangles(script):
 
 
 def test_classes_are_learned(script, capsys):
-    script.main(['--num-steps', '100'])
+    script.main([])
     accuracy, common = re.findall(r'([\d.]+)%', capsys.readouterr().out)
     assert float(accuracy) > 90 > 60 > float(common)
 
