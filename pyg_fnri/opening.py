@@ -171,6 +171,13 @@ def length_unit(dataset: Systems) -> str:
     return 'm' if isinstance(dataset, ParticleSystems) else OWN_UNIT
 
 
+def box_half_width(dataset: Systems) -> Optional[float]:
+    """Metres from the origin to each wall; None where there is none, and of
+    the user's own data, which do not tell."""
+    system = getattr(dataset, 'system', None)
+    return getattr(system, 'box_half_width', None)
+
+
 def remembered_reading(description: Mapping[str, Any],
                        data: str) -> dict[str, Any]:
     """How other trajectories are read as those described were: the `reading`

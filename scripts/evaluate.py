@@ -177,10 +177,9 @@ def measure(module: RelationalInference, dataset: Systems, infer: Infer,
     """All figures of one way to infer graphs."""
     start = time.monotonic()
     batches = track(SystemLoader(dataset, BATCH_SIZE), doing, transient=True)
-    supervised = module.config.regime == 'supervised'
+    horizons = published.HORIZONS if module.is_trained('decoder') else ()
     report = evaluate(module.model, batches, module.units,
-                      module.config.num_edge_types,
-                      () if supervised else published.HORIZONS,
+                      module.config.num_edge_types, horizons,
                       partial(infer, module.model), module.linear_step)
     report['seconds'] = time.monotonic() - start
     return report

@@ -62,6 +62,7 @@ from pyg_fnri.training import (
     EMRecipe,
     ExpectationMaximisation,
     build_module,
+    check_burn_in,
     check_run,
     checkpoint_to_resume,
     fit,
@@ -113,6 +114,7 @@ def main(argv: Optional[list[str]] = None) -> None:
         check_length(args.num_observed, train, val)
         val = val[:args.num_val]
         module = build_module(make_config(args, data, train))
+        check_burn_in(module, val)
         if args.regime != 'true_graph':  # Which infers none.
             check_directions(train, module.model.latent.undirected)
         last = None

@@ -5,11 +5,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyg_fnri.datasets import NRIFolder, ParticleSystems
+from pyg_fnri.datasets import NRIFolder, ParticleSystems, TrajectoryTable
 from pyg_fnri.opening import (
+    OWN_UNIT,
+    box_half_width,
     check_directions,
     describe_files,
     frame_interval,
+    length_unit,
     open_dataset,
     remembered_reading,
 )
@@ -314,3 +317,11 @@ def test_undirected_models_are_not_measured_by_a_directed_truth(
         check_directions(dataset, undirected=True)
     with pytest.raises(ValueError, match='in 10 of 10 .*--directed'):
         check_directions(one, undirected=True)
+
+
+def test_walls_and_units_are_those_of_a_simulation(tiny_systems, tmp_path):
+    assert box_half_width(tiny_systems('test')) == 5
+    assert length_unit(tiny_systems('test')) == 'm'
+    own = TrajectoryTable(str(tmp_path), np.random.randn(4, 3, 12, 4))
+    assert box_half_width(own) is None
+    assert length_unit(own) == OWN_UNIT

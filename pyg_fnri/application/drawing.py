@@ -49,7 +49,7 @@ def draw_graphs(
     # As many frames as were looked at are as many as make a clear picture.
     num_steps = min(data.y.size(1) - 1, data.x.size(1))
     if (num_steps == 0 or data.x.size(2) < 4
-            or 'decoder' not in module.trained):
+            or not module.is_trained('decoder')):
         return out  # Nothing to compare or to predict, or no plane to draw in.
     paths = _predict(module, first, num_steps)
     if all(bool(path.isfinite().all()) for path in paths):

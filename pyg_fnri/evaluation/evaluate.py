@@ -106,9 +106,11 @@ def fitting_horizons(data: Data, horizons: Sequence[int],
     y = _continuation(data)
     fitting = [h for h in horizons if h <= y.size(1) - burn_in]
     if not fitting:
+        first = 'the first' if burn_in == 1 else f'a burn-in of {burn_in}'
         raise ValueError(f"None of the horizons {list(horizons)} fits into "
-                         f"continuations y of {y.size(1)} frames; ask for a "
-                         f"horizon shorter than that.")
+                         f"continuations y of {y.size(1)} frames after "
+                         f"{first}; ask for a shorter horizon, or hand over "
+                         f"longer continuations.")
     return fitting
 
 

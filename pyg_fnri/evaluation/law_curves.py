@@ -102,7 +102,7 @@ def law_curves(
                          "other in these systems, to look at force laws at.")
     distance = torch.logspace(math.log10(seen.min()), math.log10(seen.max()),
                               200)
-    learned = layer.law(distance)
+    learned = layer.law(distance.to(layer.law.value)).to(distance)
     names = [f'law {channel}' for channel in range(learned.size(0))]
     nameless = LawCurves(names, distance, learned, None, [seen] * len(names),
                          length_unit(dataset))

@@ -11,7 +11,7 @@ from pyg_fnri.evaluation.law_curves import LawCurves
 from pyg_fnri.evaluation.printing import layer_names
 from pyg_fnri.metrics import Relabelling
 from pyg_fnri.nn import per_mass
-from pyg_fnri.opening import Systems, length_unit
+from pyg_fnri.opening import Systems, box_half_width, length_unit
 from pyg_fnri.plot import (
     plot_laws,
     plot_multiplex,
@@ -92,6 +92,7 @@ def draw_rollouts(
             title = f'edges {right.double().mean():.0%} right'
         titles.append(title)
     return plot_trajectories(predicted, true, titles=titles,
+                             half_width=box_half_width(dataset),
                              unit=length_unit(dataset))
 
 

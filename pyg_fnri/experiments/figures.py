@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pyg_fnri.opening import open_dataset
-from pyg_fnri.plot.compression import plot_compression
+from pyg_fnri.plot import plot_compression
 from pyg_fnri.training import load_checkpoint
 from pyg_fnri.transforms import SplitTrajectory
 from pyg_fnri.writing import written_whole

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import EdgeAccuracy, Relabelling
-from pyg_fnri.opening import Systems
+from pyg_fnri.opening import Systems, box_half_width
 from pyg_fnri.plot import plot_trajectories
 from pyg_fnri.training import RelationalInference
 
@@ -36,7 +36,8 @@ def draw_continuations(module: RelationalInference, dataset: Systems,
             right = (relabelling(edge_type) == data.edge_label).all(-1)
             title += f': edges {right.double().mean():.0%} right'
         titles.append(title)
-    return plot_trajectories(predicted, true, titles=titles)
+    return plot_trajectories(predicted, true, titles=titles,
+                             half_width=box_half_width(dataset))
 
 
 def find_relabelling(module: RelationalInference, dataset: Systems,

@@ -1,7 +1,9 @@
 """Inference beyond one pass of an encoder: refined graphs, graphs that systems
-share, and force laws."""
+share, force laws, and whether these hold."""
 from pyg_fnri.inference.discovery import Discovery, Start, discover_force_laws
 from pyg_fnri.inference.em import Progress, fit_force_laws
+from pyg_fnri.inference.law_check import LawCheck, check_laws
+from pyg_fnri.inference.motion import check_motion
 from pyg_fnri.inference.pooling import (
     pool_posteriors,
     shared_candidates,
@@ -15,10 +17,13 @@ from pyg_fnri.inference.teaching import with_inferred_graphs
 
 __all__ = [
     'Discovery',
+    'LawCheck',
     'Progress',
     'Refined',
     'Stage',
     'Start',
+    'check_laws',
+    'check_motion',
     'discover_force_laws',
     'fit_force_laws',
     'pool_posteriors',

@@ -78,7 +78,12 @@ class GraphReport:
         if self._posteriors and bool(self._labels) != (edge_label is not None):
             raise ValueError('Some batches have an edge_label and others have '
                              'none: expected the truth of all or of none.')
-        part = make_posterior(edge_type, posterior, edge_index)
+        # Metrics hold their sums on the CPU, wherever the model is.
+        edge_type, edge_index = edge_type.cpu(), edge_index.cpu()
+        if edge_label is not None:
+            edge_label = edge_label.cpu()
+        part = make_posterior(edge_type, [q.cpu() for q in posterior],
+                              edge_index)
         if edge_label is not None:
             for metric in (self.strict, self.joint, self.consistency):
                 metric.update(edge_type, edge_label)

@@ -2,7 +2,7 @@
 from pyg_fnri.nn.aggr import ScatterSum
 from pyg_fnri.nn.cnn_encoder import CNNEncoder
 from pyg_fnri.nn.decoder import Decoder, RolloutDecoder
-from pyg_fnri.nn.encoder import MLPEncoder
+from pyg_fnri.nn.encoder import Encoder, MLPEncoder
 from pyg_fnri.nn.force_law import ForceLaw
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 from pyg_fnri.nn.latent import (
@@ -28,6 +28,7 @@ __all__ = [
     'CNNEncoder',
     'CategoricalLatent',
     'Decoder',
+    'Encoder',
     'FNRI',
     'ForceLaw',
     'ForceLawDecoder',

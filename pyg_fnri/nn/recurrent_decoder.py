@@ -60,7 +60,7 @@ class RecurrentDecoder(Decoder):
                 look at the one before, though :obj:`pred_steps` asks for it.
         """
         check_rollout(x, pred_steps)
-        if pred_steps > 1 and self.burn_in >= x.size(1):
+        if pred_steps > 1 and self.burn_in >= x.size(1) - 1:
             raise ValueError(
                 f"A burn_in of {self.burn_in} frames leaves nothing to predict "
                 f"over {pred_steps} steps of trajectories of {x.size(1)} "

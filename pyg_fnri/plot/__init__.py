@@ -5,6 +5,7 @@ Each function returns a :class:`matplotlib.figure.Figure` that belongs to no
 global state and needs no display: ``figure.savefig('picture.png')`` writes it.
 """
 from .adjacency import plot_adjacency
+from .compression import plot_compression
 from .curves import plot_curves
 from .em import plot_em
 from .laws import plot_laws
@@ -16,6 +17,7 @@ from .trajectories import plot_trajectories
 
 __all__ = [
     'plot_adjacency',
+    'plot_compression',
     'plot_curves',
     'plot_em',
     'plot_laws',

@@ -1,4 +1,5 @@
 """The paper's own recipe."""
+import math
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -34,6 +35,15 @@ class PaperRecipe(Recipe):
     max_epochs: int = 500
     variance: float = 5e-5
     pred_steps: int = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.variance < math.inf:
+            raise ValueError(f"variance must be a number above 0, but is "
+                             f"{self.variance}.")
+        if self.pred_steps < 1:
+            raise ValueError(f"pred_steps must be at least 1, but is "
+                             f"{self.pred_steps}.")
 
     @classmethod
     def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:

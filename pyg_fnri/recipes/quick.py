@@ -73,6 +73,17 @@ class QuickRecipe(Recipe):
             raise ValueError(f"max_steps must be at least 1, since the "
                              f"learning rate's decay ends there, but is "
                              f"{self.max_steps}.")
+        for name in ('num_frames', 'pred_steps', 'warmup_steps'):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, but is "
+                                 f"{getattr(self, name)}.")
+        for name in ('variance', 'delta'):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, but is "
+                                 f"{getattr(self, name)}.")
+        if not 0 <= self.final_rate <= 1:
+            raise ValueError(f"final_rate must be a fraction from 0 to 1, but "
+                             f"is {self.final_rate}.")
         if not 0 <= self.focus < 1:
             raise ValueError(f"focus must be at least 0 and below 1, but is "
                              f"{self.focus}.")

@@ -12,6 +12,7 @@ from pyg_fnri.training.logs import (
 from pyg_fnri.training.module import RelationalInference
 from pyg_fnri.training.pupil import Pupil
 from pyg_fnri.training.run import (
+    check_burn_in,
     check_run,
     checkpoint_to_resume,
     fit,
@@ -35,6 +36,7 @@ __all__ = [
     'TrueGraphPrediction',
     'ValidationLines',
     'build_module',
+    'check_burn_in',
     'check_run',
     'checkpoint_to_resume',
     'fit',

@@ -98,6 +98,9 @@ class Config:
                                               self.num_edge_types)
             if self.laws is not None:
                 model.decoder = RolloutDecoder(self._build_laws(model))
+            if self.residual is not None:  # Which alone is to be trained.
+                model.encoder.requires_grad_(False)
+                model.decoder.layer.law.requires_grad_(False)
         return model
 
     def _build_laws(self, model: RelationalAutoEncoder) -> ForceLawDecoder:

@@ -15,12 +15,12 @@ from torch_geometric.data import Data
 from pyg_fnri.inference import (
     Progress,
     Start,
+    check_laws,
+    check_motion,
     discover_force_laws,
     with_inferred_graphs,
 )
 from pyg_fnri.inference.em import EM_ANNEALING
-from pyg_fnri.inference.law_check import check_laws
-from pyg_fnri.inference.motion import check_motion
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.opening import Systems
 from pyg_fnri.plot import plot_em

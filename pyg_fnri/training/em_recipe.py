@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.nn import NRI
-from pyg_fnri.opening import Systems, frame_interval
+from pyg_fnri.opening import Systems, box_half_width, frame_interval
 from pyg_fnri.recipes import QuickRecipe
 
 
@@ -70,8 +69,8 @@ class EMSettings:
                              "which forces depend on; say it by scripts/em.py "
                              "--interval, or scripts/train.py --option "
                              "interval=SECONDS.")
-        if half_width is None and isinstance(dataset, ParticleSystems):
-            half_width = getattr(dataset.system, 'box_half_width', None)
+        if half_width is None:
+            half_width = box_half_width(dataset)
         return {'interval': interval, 'half_width': half_width or None}
 
 

@@ -1,7 +1,7 @@
 """Training without labels, the Lightning module that others derive from."""
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Optional
 
 import pytorch_lightning as pl
 import torch
@@ -41,7 +41,8 @@ class RelationalInference(pl.LightningModule):
     """
     #: What the best checkpoint has the lowest or highest of.
     monitor = ('val_loss', 'min')
-    #: The parts of the model that this regime trains.
+    #: The parts of the model that this regime trains; see also
+    #: :meth:`is_trained`.
     trained: tuple[str, ...] = ('encoder', 'decoder')
 
     def __init__(
@@ -61,6 +62,7 @@ class RelationalInference(pl.LightningModule):
         self.accuracy = EdgeAccuracy(config.num_edge_types,
                                      model.latent.num_edge_types)
         self.generator = torch.Generator().manual_seed(config.seed)
+        self._generator_state: Optional[Tensor] = None  # Of a checkpoint.
 
     def fit_units(self, x: Tensor) -> None:
         """Fits all units to the training split's trajectories, whole,
@@ -139,19 +141,17 @@ class RelationalInference(pl.LightningModule):
         """
         return self._rebuilt(replace(self.config, laws=laws, residual=None))
 
-    def with_residual(self, hidden_channels: int = 64,
-                      freeze_laws: bool = True) -> 'RelationalInference':
+    def with_residual(self, hidden_channels: int = 64) -> 'RelationalInference':
         """A copy of a module of fitted laws, with a network for what they
         miss, :class:`~pyg_fnri.nn.ResidualForceLaws`, yet to be trained.
 
         Only the network will be, by any regime that trains a decoder; by
         :class:`TrueGraphPrediction` on given graphs, which inferred ones are
-        as well. The encoder stays as it is.
+        as well. Encoder and laws stay as they are: laws that are trained
+        beside a network leave their part to it.
 
         Args:
             hidden_channels: Size of the network's hidden layers.
-            freeze_laws: Whether laws stay as they are; else they are trained
-                together with the network, which can take their place.
 
         Raises:
             TypeError: If the decoder is no force laws.
@@ -166,9 +166,14 @@ class RelationalInference(pl.LightningModule):
         assert isinstance(corrected, ResidualForceLaws)
         corrected.law.load_state_dict(layer.law.state_dict())
         corrected.scale.copy_(layer.scale)
-        out.model.encoder.requires_grad_(False)
-        corrected.law.requires_grad_(not freeze_laws)
         return out
+
+    def train(self, mode: bool = True) -> 'RelationalInference':
+        super().train(mode)
+        if self.config.residual is not None:
+            # Batch norms take in what they see, gradients or not.
+            self.model.encoder.eval()
+        return self
 
     def _rebuilt(self, config: Config) -> 'RelationalInference':
         """A copy by other settings, whose decoder is new."""
@@ -221,12 +226,18 @@ class RelationalInference(pl.LightningModule):
             ValueError: If this regime leaves one as it was drawn at random.
         """
         for part in parts:
-            if part not in self.trained:
+            if not self.is_trained(part):
                 raise ValueError(
                     f"This needs a trained {part}, but the checkpoint is of "
                     f"the regime '{self.config.regime}', which trains the "
                     f"{' and the '.join(self.trained)} alone; take one of the "
                     f"regime 'learned'.")
+
+    def is_trained(self, part: str) -> bool:
+        """Whether a part of the model is not as it was drawn: this regime
+        trains it, or force laws have taken its place."""
+        fitted = part == 'decoder' and self.config.laws is not None
+        return fitted or part in self.trained
 
     def layer_name(self, layer: int) -> str:
         """What layer-graph :obj:`layer` stands for, or its number."""
@@ -234,17 +245,21 @@ class RelationalInference(pl.LightningModule):
         return names[layer] if layer < len(names) else str(layer)
 
     def on_fit_start(self) -> None:
-        state = self.generator.get_state()
+        state = self._generator_state
+        if state is None:
+            state = self.generator.get_state()
         self.generator = torch.Generator(self.device)
-        if self.device.type == 'cpu':
-            self.generator.set_state(state)
+        # The state of another kind of device says nothing to this one.
+        if state.size() == self.generator.get_state().size():
+            self.generator.set_state(state.cpu())
         else:
             self.generator.manual_seed(self.config.seed)
+        self._generator_state = None
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint['config'] = asdict(self.config)
         checkpoint['generator'] = self.generator.get_state().cpu()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        if self.generator.device.type == 'cpu':
-            self.generator.set_state(checkpoint['generator'])
+        # Only when training starts is it known on which device.
+        self._generator_state = checkpoint['generator']

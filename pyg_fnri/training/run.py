@@ -155,6 +155,21 @@ def make_trainer(
     )
 
 
+def check_burn_in(module: RelationalInference,
+                  dataset: InMemoryDataset) -> None:
+    """Makes sure that a decoder with a memory has frames left to predict.
+
+    Raises:
+        ValueError: If its burn-in takes all of the continuations :obj:`y`.
+    """
+    burn_in, num_frames = module.model.decoder.burn_in, dataset[0].y.size(1)
+    if burn_in >= num_frames:
+        raise ValueError(f"The decoder sees {burn_in} true frames before it "
+                         f"predicts, but there are {num_frames} in all to "
+                         f"predict; lower --burn-in, or give it longer "
+                         f"trajectories.")
+
+
 def fit(
     trainer: pl.Trainer,
     module: RelationalInference,

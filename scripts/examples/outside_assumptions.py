@@ -34,9 +34,13 @@ from pyg_fnri.experiments.misspecified import (
 )
 from pyg_fnri.experiments.report import MISSING, Report, Table
 from pyg_fnri.experiments.results import provenance
-from pyg_fnri.inference import discover_force_laws, refine
-from pyg_fnri.inference.law_check import LawCheck, check_laws
-from pyg_fnri.inference.motion import check_motion
+from pyg_fnri.inference import (
+    LawCheck,
+    check_laws,
+    check_motion,
+    discover_force_laws,
+    refine,
+)
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.simulation import Charge, Kuramoto, Newtonian, Spring, System
 from pyg_fnri.training import (

@@ -133,6 +133,14 @@ def test_particles_in_one_place_have_no_distance(systems):
         law_curves(layer, [data])
 
 
+def test_laws_of_double_precision_are_the_same(systems):
+    layer = make_layer(Spring().magnitude)
+    expected = law_curves(layer, systems).learned
+    assert expected.dtype == torch.float
+    torch.testing.assert_close(
+        law_curves(layer.double(), systems).learned, expected)
+
+
 def test_the_unit_of_data_of_ones_own_is_not_known(systems, tmp_path):
     layer = make_layer(Spring().magnitude)
     curves = law_curves(layer, systems)

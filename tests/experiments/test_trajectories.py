@@ -27,13 +27,14 @@ def module(systems):
 def test_fifty_steps_follow_the_last_state_seen(module, systems, monkeypatch):
     drawn = {}
 
-    def plot(predicted, true, titles):
-        drawn.update(predicted=predicted, true=true, titles=titles)
+    def plot(predicted, true, titles, half_width):
+        drawn.update(predicted=predicted, true=true, titles=titles,
+                     half_width=half_width)
         return Figure()
 
     monkeypatch.setattr(trajectories, 'plot_trajectories', plot)
     draw_continuations(module, systems)
-    assert len(drawn['titles']) == 4
+    assert len(drawn['titles']) == 4 and drawn['half_width'] == 5
     relabelling = find_relabelling(module, systems)
     for i, (predicted, true, title) in enumerate(
             zip(drawn['predicted'], drawn['true'], drawn['titles'])):

@@ -217,11 +217,14 @@ def test_burn_in_is_a_whole_number(make_decoder):
 
 
 def test_burn_in_that_leaves_nothing_to_roll_out(make_decoder, graph):
-    decoder = make_decoder(burn_in=6)
     x = torch.randn(5, 6, 4)
-    with pytest.raises(ValueError, match='burn_in of 6 .* over 2 .* 6 frames'):
-        decoder(x, *graph, pred_steps=2)
-    assert decoder(x, *graph).shape == (5, 5, 4)
+    for burn_in in (5, 6):  # Of 5, too, each prediction starts at the truth.
+        decoder = make_decoder(burn_in)
+        with pytest.raises(ValueError,
+                           match=f'burn_in of {burn_in} .* over 2 .* 6 frames'):
+            decoder(x, *graph, pred_steps=2)
+        assert decoder(x, *graph).shape == (5, 5, 4)
+    assert make_decoder(burn_in=4)(x, *graph, pred_steps=2).size(1) == 5
 
 
 def test_repr(make_decoder):

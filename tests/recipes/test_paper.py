@@ -53,3 +53,10 @@ def test_paper_reconstruction_is_the_error_of_ten_step_rollouts(batch):
     assert seen == loss  # It looks at all frames, also in training.
     batch.x = batch.x + 1
     assert recipe.reconstruction(model, batch, edge_attr) == loss
+
+
+def test_paper_recipe_refuses_what_it_cannot_do():
+    with pytest.raises(ValueError, match='variance must be .* but is 0'):
+        PaperRecipe(variance=0)
+    with pytest.raises(ValueError, match='pred_steps must be .* but is 0'):
+        PaperRecipe(pred_steps=0)

@@ -146,3 +146,16 @@ def test_focus_leaves_every_frame_a_chance():
 def test_quick_recipe_needs_an_end():
     with pytest.raises(ValueError, match="decay ends there, but is -1"):
         QuickRecipe(max_steps=-1)
+
+
+@pytest.mark.parametrize('name, value, expected', [
+    ('num_frames', 0, 'at least 1, but is 0'),
+    ('pred_steps', 0, 'at least 1, but is 0'),
+    ('warmup_steps', 0, 'at least 1, but is 0'),
+    ('variance', 0., 'above 0, but is 0'),
+    ('delta', -1., 'above 0, but is -1'),
+    ('final_rate', 1.5, 'from 0 to 1, but is 1.5'),
+])
+def test_quick_recipe_refuses_what_it_cannot_do(name, value, expected):
+    with pytest.raises(ValueError, match=f'{name} must be .*{expected}'):
+        QuickRecipe(**{name: value})

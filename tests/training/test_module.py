@@ -1,3 +1,4 @@
+import copy
 import math
 
 import pytest
@@ -250,15 +251,17 @@ def test_residual_learns_what_laws_miss(friction, tmp_path):
     assert loaded.config.regime == 'learned'
 
 
-def test_laws_may_be_trained_with_the_residual(friction):
+def test_a_residual_leaves_encoder_and_laws_as_they_are(friction, tmp_path):
     laws, train, _ = friction
-    before = laws.model.decoder.layer.law.value
-    for freeze_laws in (True, False):
-        module = laws.with_residual(8, freeze_laws)
-        train_on_truth(module, train, 1)
-        layer = module.model.decoder.layer
-        assert layer.law.value.equal(before) == freeze_laws
-        assert layer.network.node_mlp[-1].weight.any()
+    save_checkpoint(laws.with_residual(8), str(tmp_path / 'residual.ckpt'))
+    module = load_checkpoint(str(tmp_path / 'residual.ckpt'))
+    before = copy.deepcopy(module.model.state_dict())
+    fit(module, train.to_data_list(), 1)  # Without labels: the encoder is run.
+    changed = [
+        name for name, value in module.model.state_dict().items()
+        if not value.equal(before[name])
+    ]
+    assert changed and all('decoder.layer.network.' in n for n in changed)
 
 
 def test_only_laws_have_a_residual(trained):
@@ -362,3 +365,24 @@ def test_untrained_parts_are_not_for_use():
                 continue
             with pytest.raises(ValueError, match=f'needs a trained {part}'):
                 module.require('encoder', 'decoder')
+    # Laws, found later, are a decoder as good as any.
+    laws = build_module(make_config(regime='supervised')).with_laws()
+    laws.require('encoder', 'decoder')
+
+
+def test_samples_go_on_where_a_checkpoint_was_written(train):
+    module, resumed = build(train), build(train)
+    torch.rand(7, generator=module.generator)
+    checkpoint = {}
+    module.on_save_checkpoint(checkpoint)
+    resumed.on_load_checkpoint(checkpoint)
+    resumed.on_fit_start()
+    expected = torch.rand(3, generator=module.generator)
+    assert torch.rand(3, generator=resumed.generator).equal(expected)
+    # From another kind of device, whose states are of another size.
+    checkpoint['generator'] = checkpoint['generator'][:16]
+    resumed.on_load_checkpoint(checkpoint)
+    resumed.on_fit_start()
+    anew = torch.Generator().manual_seed(resumed.config.seed)
+    assert torch.rand(3, generator=resumed.generator).equal(
+        torch.rand(3, generator=anew))

@@ -1,9 +1,10 @@
 import warnings
 
 import pandas as pd
+import pytest
 from small_training import build
 
-from pyg_fnri.training import fit, make_trainer
+from pyg_fnri.training import check_burn_in, fit, make_trainer
 
 
 def test_short_epochs_are_logged_without_a_warning(train, val, tmp_path):
@@ -20,3 +21,15 @@ def test_short_epochs_are_logged_without_a_warning(train, val, tmp_path):
     rows = pd.read_csv(tmp_path / 'metrics.csv')
     trained = [column for column in rows if column.startswith('train_')]
     assert trained and rows[trained].notna().any(axis=1).sum() == 2
+
+
+def test_burn_in_has_to_leave_frames_to_predict(train, val):
+    frames = val[0].y.size(1)
+    for burn_in in (frames - 1, frames):
+        module = build(train, options={'decoder': 'gru', 'burn_in': burn_in})
+        if burn_in < frames:
+            check_burn_in(module, val)
+            continue
+        with pytest.raises(ValueError,
+                           match=f'{frames} true frames .*--burn-in'):
+            check_burn_in(module, val)
