@@ -202,6 +202,20 @@ class UnequalMasses(Misspecified):
         return (1 / mass[..., None] - 1) * now.force
 
 
+@dataclass(frozen=True)
+class OneWay(Misspecified):
+    """Of two particles with a spring, the one of the greater trait feels it
+    alone, as a pursuer does. Labels name both directions all the same.
+
+    Args:
+        **constants: Those of :class:`Misspecified`.
+    """
+    def further_force(self, now: Moment) -> np.ndarray:
+        pursued = now.trait[:, :, None] < now.trait[:, None]
+        return -self._pairwise(
+            now.interacts * [[[[1]], [[0]]]] * pursued[:, None], now.position)
+
+
 def turned(vector: np.ndarray) -> np.ndarray:
     """Vectors :obj:`[*, 2]` by a quarter turn to the left."""
     return np.stack([-vector[..., 1], vector[..., 0]], axis=-1)

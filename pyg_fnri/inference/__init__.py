@@ -2,7 +2,8 @@
 share, force laws, and whether these hold."""
 from pyg_fnri.inference.discovery import Discovery, Start, discover_force_laws
 from pyg_fnri.inference.em import Progress, fit_force_laws
-from pyg_fnri.inference.law_check import LawCheck, check_laws
+from pyg_fnri.inference.law_check import check_laws
+from pyg_fnri.inference.law_verdict import LawCheck
 from pyg_fnri.inference.motion import check_motion
 from pyg_fnri.inference.pooling import (
     pool_posteriors,

@@ -1,5 +1,5 @@
 """Do force laws hold? Asked of frames that nothing was fitted to."""
-from dataclasses import dataclass
+import copy
 from typing import Optional
 
 import torch
@@ -7,11 +7,9 @@ from torch import Tensor
 from torch_geometric.data import Batch
 from torch_geometric.utils import scatter
 
-from pyg_fnri.inference.broken_assumptions import (
-    Finding,
-    find_broken_assumptions,
-)
-from pyg_fnri.inference.motion import slip_message, slips, velocity_slope
+from pyg_fnri.inference.broken_assumptions import find_broken_assumptions
+from pyg_fnri.inference.law_verdict import MAX_UNEXPLAINED, LawCheck
+from pyg_fnri.inference.motion import velocity_slope
 from pyg_fnri.inference.refine import refine
 from pyg_fnri.inference.single_steps import (
     Estimate,
@@ -26,120 +24,8 @@ from pyg_fnri.nn.scaling import split_quantities
 
 #: Two sweeps for networks, whose errors are far above those of laws.
 NETWORK_ANNEALING = (Stage(0.05, 1.0), Stage(0.05, 1.0))
-#: Differences below this, in nat per number, decide nothing.
-MARGIN = 0.02
-#: The most that laws may leave unexplained, unless it is noise.
-MAX_UNEXPLAINED = 0.05
-#: Errors that go on for a while from frame to frame are so correlated; those
-#: of noise change sign.
-MIN_PERSISTENCE = 0.3
 #: Fewer systems that meet walls than this decide nothing.
 MIN_AT_WALLS = 5
-
-
-@dataclass(frozen=True)
-class LawCheck:
-    """Whether force laws hold, with the figures behind.
-
-    Scores are negative log-likelihoods of single steps along frames that
-    follow those that graphs were inferred from, in nat per feature; less is
-    better.
-
-    Args:
-        laws: The score of the laws.
-        networks: Of the networks in whose place the laws are.
-        linear: Of a linear step, without any interaction.
-        behind: Laws minus networks, paired by system.
-        ahead: Linear step minus laws, likewise.
-        unexplained: Median absolute error of the laws, as a share of that of
-            the linear step.
-        unexplained_by_networks: Likewise.
-        persistence: Correlation of the laws' errors of velocity in one step
-            with those in the next, all clipped at three widths: about -0.5 of
-            noise, positive where a force is missing or wrong.
-        at_walls: Laws minus linear step in steps that meet a wall, by system;
-            None where hardly any does.
-        slope: Velocities in units of those given at which positions move.
-        findings: What the laws' errors depend on.
-        num_systems: How many systems were looked at.
-    """
-    laws: Estimate
-    networks: Estimate
-    linear: Estimate
-    behind: Estimate
-    ahead: Estimate
-    unexplained: float
-    unexplained_by_networks: float
-    persistence: float
-    at_walls: Optional[Estimate]
-    slope: float
-    findings: tuple[Finding, ...]
-    num_systems: int
-
-    @property
-    def holds(self) -> bool:
-        """Whether nothing speaks against the laws."""
-        return not self.reasons
-
-    @property
-    def reasons(self) -> list[str]:
-        """What speaks against them, a sentence each."""
-        out = []
-        if _clearly_above(self.behind):
-            out.append(
-                f"The force laws predict held-out frames worse than the "
-                f"networks they replaced ({self.laws.mean:.2f} against "
-                f"{self.networks.mean:.2f}, a difference of "
-                f"{self.behind.mean:.2f} ± {self.behind.error:.2f} nat a "
-                f"feature).")
-        if not _clearly_above(self.ahead):
-            out.append(
-                f"The force laws predict held-out frames no better than a "
-                f"linear step without interactions ({self.laws.mean:.2f} "
-                f"against {self.linear.mean:.2f}, a difference of "
-                f"{-self.ahead.mean:.2f} ± {self.ahead.error:.2f} nat a "
-                f"feature).")
-        if (self.unexplained > MAX_UNEXPLAINED
-                and self.persistence > MIN_PERSISTENCE):
-            out.append(
-                f"The laws leave {self.unexplained:.0%} of what forces do "
-                f"unexplained, and that is no noise (it goes on from frame to "
-                f"frame, with a correlation of {self.persistence:.2f}): laws "
-                f"are missing, or many graphs are wrong.")
-        if slips(self.slope):
-            out.append(slip_message(self.slope))
-        if self.at_walls is not None and _clearly_above(self.at_walls):
-            out.append("Particles are turned back as if by walls, where the "
-                       "laws know of none; check half_width.")
-        out += [f"It looks as if {finding}." for finding in self.findings]
-        if _clearly_above(self.behind) and len(out) == 1:
-            out.append("Forces here may depend on velocity, point across the "
-                       "line of a pair, or differ between particles; or "
-                       "frames are too noisy.")
-        return out
-
-    def __str__(self) -> str:
-        figures = (
-            f"held-out single steps of {self.num_systems} systems, in nat a "
-            f"feature (less is better): laws {_text(self.laws)}, networks "
-            f"{_text(self.networks)}, linear step {_text(self.linear)}; laws "
-            f"leave {self.unexplained:.1%} of what forces do unexplained, "
-            f"networks {self.unexplained_by_networks:.1%}")
-        if self.holds:
-            return f"The force laws hold: {figures}."
-        return '\n'.join([
-            "The force laws do NOT hold; do not trust laws or graphs.",
-            *(f'  - {reason}' for reason in self.reasons), f'  ({figures})'
-        ])
-
-
-def _clearly_above(value: Estimate) -> bool:
-    """Whether a difference is above 0, and no chance or trifle."""
-    return value.mean > max(2 * value.error, MARGIN)
-
-
-def _text(value: Estimate) -> str:
-    return f'{value.mean:.2f} ± {value.error:.2f}'
 
 
 @torch.no_grad()
@@ -190,6 +76,7 @@ def check_laws(
                          "of at least two frames; split trajectories with "
                          "`pyg_fnri.transforms.SplitTrajectory`.")
     graph = refine(laws, data).edge_type
+    untied = _both_ways(laws)
     other = refine(networks, data, NETWORK_ANNEALING).edge_type
     first = max(m.decoder.burn_in for m in (laws, networks)) - 1
     steps = (linear_step, units, first)
@@ -199,6 +86,9 @@ def check_laws(
         'networks': _misses(networks, data, other, *steps),
         'linear': (residual[0][:, first:], residual[1][:, first:]),
     }
+    if untied is not None:
+        one_way = refine(untied, data).edge_type
+        misses['one way'] = _misses(untied, data, one_way, *steps)
     rounding = torch.finfo(data.x.dtype).eps / linear_step.scale
     nll = {name: _nll(*pair, rounding) for name, pair in misses.items()}
     score = {
@@ -206,6 +96,10 @@ def check_laws(
         for name, part in nll.items()
     }
     median = {name: later.abs().median() for name, (_, later) in misses.items()}
+    ours, theirs = (misses[name][1].abs().flatten(1).median(1).values
+                    for name in ('laws', 'linear'))
+    # Where hardly any force acts, trifles are a large share of it.
+    much = ours > MAX_UNEXPLAINED * theirs.clamp(min=median['linear'].item())
     return LawCheck(
         laws=mean_of_systems(score['laws']),
         networks=mean_of_systems(score['networks']),
@@ -217,11 +111,24 @@ def check_laws(
         at_walls=_at_walls(nll['laws'] - nll['linear'],
                            _met_walls(linear_step, units(data.y))[:, first:],
                            data.batch),
+        particles=much.double().mean().item(),
         persistence=_persistence(misses['laws'][1]),
+        one_way=None if untied is None else mean_of_systems(score['laws'] -
+                                                            score['one way']),
         slope=velocity_slope(data.x, layer.interval),
         findings=tuple(find_broken_assumptions(laws, data, graph)),
         num_systems=int(data.batch.max()) + 1,
     )
+
+
+def _both_ways(laws: RelationalAutoEncoder) -> Optional[RelationalAutoEncoder]:
+    """The same laws, on graphs whose two directions may differ; None where
+    they may anyway."""
+    if not laws.latent.undirected:
+        return None
+    out = copy.deepcopy(laws)
+    out.latent.undirected = False
+    return out
 
 
 def _misses(model: RelationalAutoEncoder, data: Batch, edge_type: Tensor,

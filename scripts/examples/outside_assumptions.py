@@ -28,6 +28,7 @@ from pyg_fnri.experiments.misspecified import (
     Friction,
     Lawful,
     Magnetic,
+    OneWay,
     Transverse,
     Trap,
     UnequalMasses,
@@ -85,6 +86,7 @@ CASES: dict[str, Case] = {
     'magnetic': Case(Magnetic(), 'force across the velocity'),
     'transverse': Case(Transverse(), 'force across the line of a pair'),
     'trap': Case(Trap(), 'force from outside'),
+    'one_way': Case(OneWay(), 'springs that one end feels'),
     'masses': Case(UnequalMasses(), 'masses of 0.5 to 2 kg'),
     'kuramoto': Case(Kuramoto(), 'no mechanics at all'),
 }

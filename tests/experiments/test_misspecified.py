@@ -8,6 +8,7 @@ from pyg_fnri.experiments.misspecified import (
     Friction,
     Lawful,
     Magnetic,
+    OneWay,
     Transverse,
     Trap,
     UnequalMasses,
@@ -21,6 +22,7 @@ SYSTEMS = [
     Magnetic(),
     Transverse(),
     Trap(),
+    OneWay(),
     UnequalMasses()
 ]
 SHORT = dict(num_steps=200, sample_every=10, step_size=1e-2)
@@ -132,3 +134,17 @@ def test_batches_for_tests_are_of_different_systems():
     train, val = batches(Lawful(), 2)
     assert train.num_graphs == val.num_graphs == 2
     assert not np.allclose(train.x, val.x)
+
+
+def test_one_end_of_a_spring_feels_it_alone():
+    graphs = alone(8)
+    graphs[:, 0, :2, :2] = 1 - np.eye(2, dtype=np.int64)
+    _, velocity = run(OneWay(), num_systems=8, graphs=graphs)
+    change = np.abs(np.diff(velocity, axis=2)).max((2, 3))
+    assert (change[:, 2:] < 1e-6).all()  # Those without a spring.
+    assert ((change[:, :2] > 1e-4).sum(1) == 1).all()
+    # Charges act both ways.
+    graphs[:, 0], graphs[:, 1] = graphs[:, 1], graphs[:, 0].copy()
+    momentum = run(OneWay(), num_systems=8, graphs=graphs)[1].sum(1)
+    np.testing.assert_allclose(momentum, momentum[:, :1] + 0 * momentum,
+                               atol=1e-4)

@@ -82,6 +82,7 @@ def test_true_laws_hold(check, lawful):
         result.laws.mean - result.networks.mean, abs=1e-5)
     assert result.unexplained < 0.01
     assert result.findings == () and result.at_walls is None
+    assert result.particles == 0 and abs(result.one_way.mean) < 0.02
     assert result.num_systems == 16
 
 
@@ -140,6 +141,34 @@ def test_noise_is_not_held_against_laws(check, lawful):
     result = check(noisy(lawful, 0.01))
     assert result.unexplained > 0.05 and result.persistence < 0
     assert result.holds, result
+    assert 'what laws leave is noise' in str(result)
+
+
+def test_one_way_interactions_are_told(lawful, make_model):
+    data = lawful.clone()
+    kept = torch.rand(data.num_edges, 1) < 0.7
+    data.edge_label = data.edge_label * kept
+    truth = make_model(data.edge_label, undirected=False, half_width=None)
+    truth.decoder = true_decoder(truth, Lawful().forces)
+    path = truth.predict_trajectory(data, 49, data.edge_label)
+    data.x, data.y = path[:, :25], path[:, 25:]
+
+    units = MinMaxScaling(4).fit(data.x)
+    linear_step = LinearStep(4).fit(units(path))
+    for undirected in (True, False):
+        laws = make_model(data.edge_label, undirected=undirected,
+                          half_width=None)
+        laws.decoder = true_decoder(laws, Lawful().forces)
+        other = make_model(data.edge_label, laws=None)
+        result = check_laws(laws, other, data, linear_step, units)
+        assert result.holds != undirected, result
+        if not undirected:
+            assert result.one_way is None
+            continue
+        assert result.one_way.mean > 1 and result.particles > 0.1
+        assert 'Train again with --directed' in str(result)
+        # Which may concern less than half of the particles.
+        assert 'unexplained in' in str(result) or result.unexplained > 0.05
 
 
 def test_double_precision(systems, make_model, monkeypatch):
