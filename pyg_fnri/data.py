@@ -14,6 +14,11 @@ from torch_geometric.data import Data
 
 Array = Union[Tensor, np.ndarray]
 
+#: The most of the typical motion in a step that float32 may take away.
+MAX_LOST = 0.01
+#: Beyond it, squares of distances are too large for float32.
+MAX_SIZE = 1e15
+
 
 def fully_connected(num_particles: int) -> Tensor:
     """Returns the graph that joins every particle to every other one.
@@ -105,9 +110,10 @@ def from_trajectory(
 
     Raises:
         TypeError: If an input is no array or its dtype is of the wrong kind.
-        ValueError: If a shape does not fit, a number is not finite, a mass is
-            not above 0, or an edge is out of range, a self loop or given
-            twice.
+        ValueError: If a shape does not fit, a number is not finite or too
+            large for float32, in which little is left of motion far from the
+            origin, a mass is not above 0, or an edge is out of range, a self
+            loop or given twice.
     """
     x = _as_tensor(x, 'x')
     if not x.is_floating_point():
@@ -122,12 +128,7 @@ def from_trajectory(
             f'A system needs at least 2 particles, 1 step and 1 feature, but '
             f'the shape of x, [num_particles, num_steps, num_features], is '
             f'{list(x.shape)}.')
-    x = x.to(torch.float32)
-    if not bool(x.isfinite().all()):
-        where = (~x.isfinite()).nonzero()[0].tolist()
-        raise ValueError(
-            f'x must hold finite float32 numbers, but the one at [particle, '
-            f'step, feature] = {where} is {x[tuple(where)].item()}.')
+    x = _in_single_precision(x)
 
     if edge_index is None:
         edge_index = fully_connected(num_particles)
@@ -183,6 +184,38 @@ def check_edges(edge_index: Tensor, num_particles: int) -> None:
         raise ValueError('edge_index holds an edge twice; remove the '
                          'duplicates, e.g. with torch_geometric.utils.'
                          'coalesce.')
+
+
+def _in_single_precision(x: Tensor) -> Tensor:
+    """Trajectories as float32, if that leaves their motion as it is."""
+    out = x.to(torch.float32)
+    if not bool(out.isfinite().all()):
+        where = (~out.isfinite()).nonzero()[0].tolist()
+        raise ValueError(
+            f'x must hold finite float32 numbers, but the one at [particle, '
+            f'step, feature] = {where} is {out[tuple(where)].item()}.')
+    if bool((out.abs() > MAX_SIZE).any()):
+        raise ValueError(
+            f'x holds numbers of up to {out.abs().max().item():.3g}, whose '
+            f'squares are too large for float32; take a unit in which they '
+            f'are nearer to 1.')
+    if x.dtype != torch.float64 or x.size(1) < 2:
+        return out
+    lost = (out.double() - x).abs().mean((0, 1))
+    moved = x.diff(dim=1).abs().mean((0, 1))
+    # Of all coordinates together: one of them may rest.
+    half = max(1, x.size(2) // 2)
+    for first, part in enumerate(moved.split(half)):
+        worst = lost[first * half:][:half].max()
+        if worst > MAX_LOST * part.max() > 0:
+            size = x[..., first * half:][..., :half].abs().max().item()
+            raise ValueError(
+                f'x holds numbers of up to {size:.10g} that change by '
+                f'{part.max().item():.3g} from one step to the next: in '
+                f'float32, which keeps 7 digits, little is left of that. '
+                f'Subtract one offset, such as their mean, from the positions '
+                f'of all particles.')
+    return out
 
 
 def _as_tensor(value: Array, name: str) -> Tensor:

@@ -105,7 +105,9 @@ def main(argv: Optional[list[str]] = None) -> None:
     stage = 'quick' if args.recipe == 'em' else ''
     out, em = os.path.join(args.out, stage), None
     try:
-        check_run(args.out, args.resume, args.overwrite, stage)
+        own = (args.data, args.edges, args.interactions)
+        check_run(args.out, args.resume, args.overwrite, stage,
+                  [path for path in own if path is not None])
         data = describe_data(args)
         transform = (ReconstructTrajectory
                      if args.unsplit else SplitTrajectory)(args.num_observed)

@@ -187,3 +187,23 @@ def test_wrong_labels_are_refused(edge_label, error, message):
 def test_wrong_edges_are_refused(edge_index, error, message):
     with pytest.raises(error, match=message):
         from_trajectory(trajectory(), edge_index=edge_index)
+
+
+def test_motion_far_from_the_origin_is_not_lost_in_rounding():
+    x = 0.05 * np.random.default_rng(0).normal(size=(3, 8, 4)).cumsum(1)
+    far = x + [5e5, 4.5e6, 0, 0]
+    with pytest.raises(ValueError, match='up to 45000.* Subtract one offset'):
+        from_trajectory(far)
+    near = from_trajectory(far - [5e5, 4.5e6, 0, 0]).x
+    torch.testing.assert_close(near,
+                               torch.from_numpy(x).float(), atol=1e-6, rtol=0)
+    # A coordinate that rests may be anywhere, and what is in float32 already
+    # has lost nothing here.
+    x[..., 0] = 4.5e6 + 1e-9 * np.arange(8)
+    from_trajectory(x)
+    from_trajectory(far.astype(np.float32))
+
+
+def test_numbers_whose_squares_are_too_large():
+    with pytest.raises(ValueError, match='take a unit in which they are'):
+        from_trajectory(1e20 * torch.randn(3, 8, 4))

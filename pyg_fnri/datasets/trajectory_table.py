@@ -3,7 +3,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-import numpy as np
 from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory
@@ -248,7 +247,7 @@ class TrajectoryTable(CachedSystems):
             for part in parts:
                 systems.append(
                     from_trajectory(
-                        recording.x[:, part.start:part.stop].astype(np.float32),
+                        recording.x[:, part.start:part.stop],
                         labels[number], edge_index[number], recording.mass))
                 name = recording.name if self._cut.window is None else (
                     f'{recording.name}/{part.start}')

@@ -5,14 +5,18 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+#: Typical masses that networks and fits can work with, and their inverses.
+MAX_MASS = 1e4
+
 
 def known_masses(data: Data) -> Optional[Tensor]:
     """The masses :obj:`data.mass` of all particles, :obj:`[num_nodes]`, in
     the dtype of the trajectories; None where they are not given, which means
     that all particles have the same.
 
-    Only ratios matter: in kg, force laws are in N; in units of a typical
-    mass, they are the accelerations of a typical particle.
+    In kg, force laws are in N; in units of a typical mass, they are the
+    accelerations of a typical particle. Networks take weights over masses for
+    what they are, and learn best where these are about 1.
 
     Args:
         data: Systems with trajectories :obj:`x`.
@@ -20,7 +24,7 @@ def known_masses(data: Data) -> Optional[Tensor]:
     Raises:
         TypeError: If the masses are no tensor of real numbers.
         ValueError: If there is not one for each particle, or one is not above
-            0 or not finite.
+            0 or not finite, or they are nowhere near 1.
     """
     mass = data.get('mass')
     if mass is None:
@@ -41,6 +45,12 @@ def known_masses(data: Data) -> Optional[Tensor]:
         raise ValueError(f"Expected masses above 0 and finite, but that of "
                          f"particle {where} is {mass[where].item()}; leave "
                          f"mass out where it is not known.")
+    typical = mass.double().log().mean().exp().item()
+    if not 1 / MAX_MASS <= typical <= MAX_MASS:
+        raise ValueError(f"Expected masses in a unit in which they are about "
+                         f"1, but they are about {typical:.3g}; divide all by "
+                         f"that of a typical particle. Force laws are then "
+                         f"those on that particle.")
     return mass.to(data.x.dtype)
 
 

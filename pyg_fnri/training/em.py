@@ -74,8 +74,9 @@ class ExpectationMaximisation:
             (default: :obj:`'auto'`)
 
     Raises:
-        ValueError: If the time between frames is not known, or there are not
-            enough systems for a batch.
+        ValueError: If the time between frames is not known, positions do not
+            move at the velocities given, or there are not enough systems for
+            a batch.
     """
     def __init__(
         self,
@@ -102,6 +103,10 @@ class ExpectationMaximisation:
         self.accelerator = accelerator
         #: Time between frames, and walls.
         self.motion = settings.motion(config.data, train)
+        interval = self.motion['interval']
+        assert interval is not None  # Or there would be no motion.
+        systems = next(iter(SystemLoader(train, settings.num_fitted)))
+        check_motion(systems.x, interval)
 
     def run(self, guess: RelationalInference,
             resume: bool = False) -> RelationalInference:
@@ -151,10 +156,7 @@ class ExpectationMaximisation:
         """The guess with force laws for a decoder; a line per start and per
         iteration, and a warning where a single start found these laws."""
         module = guess.with_laws(**self.motion)
-        interval = self.motion['interval']
-        assert interval is not None  # Or there would be no self.
         systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
-        check_motion(systems.x, interval)
         print(f'Laws and graphs of {systems.num_graphs} training systems, '
               f'after some starts with fewer (accuracies for information '
               f'only):')

@@ -25,10 +25,11 @@ from pyg_fnri.writing import check_writable
 
 
 def check_run(
-    out: str,
-    resume: bool = False,
-    overwrite: bool = False,
-    stage: str = '',
+        out: str,
+        resume: bool = False,
+        overwrite: bool = False,
+        stage: str = '',
+        needed: Sequence[str] = (),
 ) -> None:
     """Makes sure that a run can go to a directory, and that none gets lost.
 
@@ -37,6 +38,7 @@ def check_run(
         resume: Whether the run in it is to go on.
         overwrite: Whether the run in it is to be replaced.
         stage: Where in it the first stage is, of a run of several.
+        needed: Files that must not be lost with the run in it.
 
     Raises:
         FileExistsError: If it holds what would be lost.
@@ -55,6 +57,12 @@ def check_run(
         raise FileExistsError(
             f"'{out}' holds a run already; go on with it by --resume, replace "
             f"it by --overwrite, or name another directory with --out.")
+    place = os.path.join(os.path.realpath(out), '')
+    for path in needed:
+        if os.path.realpath(path).startswith(place):
+            raise FileExistsError(
+                f"'{path}' is in '{out}', all of which --overwrite replaces; "
+                f"move it, or name another directory with --out.")
     if files and 'command.txt' not in files:
         raise FileExistsError(
             f"'{out}' holds files, but no run that --overwrite could replace "

@@ -82,3 +82,10 @@ def test_masses_of_another_kind(make_system, mass, message):
     data.mass = mass
     with pytest.raises(TypeError, match=message):
         per_mass(torch.ones(20, 2), data)
+
+
+@pytest.mark.parametrize('unit', [1e-26, 1e-7, 1e30])
+def test_masses_are_in_a_unit_of_their_size(heavy, unit):
+    heavy.mass = heavy.mass * unit
+    with pytest.raises(ValueError, match='divide all by that of a typical'):
+        known_masses(heavy)

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from small_training import build
 
-from pyg_fnri.training import check_burn_in, fit, make_trainer
+from pyg_fnri.training import check_burn_in, check_run, fit, make_trainer
 
 
 def test_short_epochs_are_logged_without_a_warning(train, val, tmp_path):
@@ -33,3 +33,13 @@ def test_burn_in_has_to_leave_frames_to_predict(train, val):
         with pytest.raises(ValueError,
                            match=f'{frames} true frames .*--burn-in'):
             check_burn_in(module, val)
+
+
+def test_data_of_ones_own_are_not_replaced_with_a_run(tmp_path):
+    out = tmp_path / 'run'
+    out.mkdir()
+    (out / 'command.txt').touch()
+    inside, beside = out / 'data' / 'mine.csv', tmp_path / 'run.csv'
+    check_run(str(out), overwrite=True, needed=[str(beside)])
+    with pytest.raises(FileExistsError, match="mine.csv' is in .* move it"):
+        check_run(str(out), overwrite=True, needed=[str(beside), str(inside)])
