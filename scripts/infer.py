@@ -46,6 +46,7 @@ import pandas as pd
 from pyg_fnri.application import (
     OwnSystems,
     check_results,
+    check_sizes,
     draw_graphs,
     infer_each,
     infer_shared,
@@ -119,6 +120,7 @@ def main(argv: Optional[list[str]] = None) -> None:
                                edges=args.edges, window=args.window,
                                stride=args.stride,
                                reading=reading_arguments(args))
+        check_sizes(module.units, dataset._data.x)
         infer = infer_shared if args.shared else infer_each
         table, network, first = infer(module, dataset, args.refine)
         pictures = draw_graphs(module, first, dataset.system_names[:len(first)],

@@ -162,6 +162,12 @@ def test_what_is_wrong_is_said(spoil, message):
         read(spoil(table()))
 
 
+def test_times_in_another_unit_are_no_gaps():
+    frame = table(dt=1.)  # Numbers of frames.
+    with pytest.raises(ValueError, match='said to be 0.1, but .* it is 1 in'):
+        read(frame, time_step=0.1, max_gap=9)
+
+
 def test_another_time_step_is_said():
     frame = pd.concat([table(9, {'A': [1, 2]}), table(9, {'B': [1, 2]}, 0.25)])
     with pytest.raises(ValueError, match="system 'B'.*0.25, and 0.1"):
