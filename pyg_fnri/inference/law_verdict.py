@@ -72,14 +72,14 @@ class LawCheck:
     def reasons(self) -> list[str]:
         """What speaks against them, a sentence each."""
         out = []
-        if _clearly_above(self.behind):
+        if clearly_above(self.behind):
             out.append(
                 f"The force laws predict held-out frames worse than the "
                 f"networks they replaced ({self.laws.mean:.2f} against "
                 f"{self.networks.mean:.2f}, a difference of "
                 f"{self.behind.mean:.2f} ± {self.behind.error:.2f} nat a "
                 f"feature).")
-        if not _clearly_above(self.ahead):
+        if not clearly_above(self.ahead):
             out.append(
                 f"The force laws predict held-out frames no better than a "
                 f"linear step without interactions ({self.laws.mean:.2f} "
@@ -96,7 +96,8 @@ class LawCheck:
                 f"frame to frame, with a correlation of "
                 f"{self.persistence:.2f}): laws are missing, or many graphs "
                 f"are wrong.")
-        if self.one_way is not None and _clearly_above(self.one_way):
+        if self._is_one_way:
+            assert self.one_way is not None
             out.append(
                 f"Laws predict better where each direction of a pair has a "
                 f"type of its own, by {self.one_way.mean:.2f} ± "
@@ -104,15 +105,23 @@ class LawCheck:
                 f"seem to be one-way. Train again with --directed.")
         if slips(self.slope):
             out.append(slip_message(self.slope))
-        if self.at_walls is not None and _clearly_above(self.at_walls):
+        if self._meets_walls:
             out.append("Particles are turned back as if by walls, where the "
                        "laws know of none; check half_width.")
         out += [f"It looks as if {finding}." for finding in self.findings]
-        if _clearly_above(self.behind) and len(out) == 1:
+        if clearly_above(self.behind) and len(out) == 1:
             out.append("Forces here may depend on velocity, point across the "
                        "line of a pair, or differ between particles; or "
                        "frames are too noisy.")
         return out
+
+    @property
+    def _meets_walls(self) -> bool:
+        return self.at_walls is not None and clearly_above(self.at_walls)
+
+    @property
+    def _is_one_way(self) -> bool:
+        return self.one_way is not None and clearly_above(self.one_way)
 
     @property
     def _much_is_unexplained(self) -> bool:
@@ -141,8 +150,8 @@ class LawCheck:
         ])
 
 
-def _clearly_above(value: Estimate) -> bool:
-    """Whether a difference is above 0, and no chance or trifle."""
+def clearly_above(value: Estimate) -> bool:
+    """Whether a difference is above 0, and neither chance nor a trifle."""
     return value.mean > max(2 * value.error, MARGIN)
 
 

@@ -42,6 +42,8 @@ from pyg_fnri.inference import (
     discover_force_laws,
     refine,
 )
+from pyg_fnri.inference.law_verdict import clearly_above
+from pyg_fnri.inference.single_steps import Estimate
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.simulation import Charge, Kuramoto, Newtonian, Spring, System
 from pyg_fnri.training import (
@@ -221,7 +223,9 @@ def plain(check: LawCheck) -> dict[str, Any]:
             'name': finding.name,
             'size': finding.size,
             'gain': finding.gain
-        } for finding in check.findings]
+        } for finding in check.findings],
+        'found':
+        check.found
     }
 
 
@@ -271,9 +275,7 @@ def row(name: str, result: dict[str, Any]) -> Sequence[str]:
         lead, error = check['behind']
         figures = [
             f"{check['networks'][0]:.2f}", f"{check['laws'][0]:.2f}",
-            f'{-lead:.2f} ± {error:.2f}',
-            ', '.join(f"{f['name']} ({f['size']:.0%})"
-                      for f in check['findings']) or MISSING
+            f'{-lead:.2f} ± {error:.2f}', ', '.join(found(check)) or MISSING
         ]
     verdict = 'yes' if result['holds'] else 'no'
     if check is None:
@@ -284,6 +286,15 @@ def row(name: str, result: dict[str, Any]) -> Sequence[str]:
           for key in ('encoder_accuracy', 'refined_accuracy')),
         f"{result['minutes']:.1f}"
     ]
+
+
+def found(check: dict[str, Any]) -> list[str]:
+    """What seems to be broken, in a few words each."""
+    of_their_own = [('at_walls', 'walls'), ('one_way', 'one way')]
+    return [
+        word for key, word in of_their_own
+        if check.get(key) and clearly_above(Estimate(*check[key]))
+    ] + [f"{f['name']} ({f['size']:.0%})" for f in check['findings']]
 
 
 if __name__ == '__main__':

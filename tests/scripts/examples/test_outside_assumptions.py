@@ -88,6 +88,8 @@ def test_rows_of_a_report(script):
             'laws': [0.61, 0.02],
             'networks': [0.43, 0.01],
             'behind': [0.18, 0.01],
+            'at_walls': None,
+            'one_way': [4.0, 0.1],
             'findings': [{
                 'name': 'velocity',
                 'size': 0.123,
@@ -100,7 +102,7 @@ def test_rows_of_a_report(script):
     }
     text = script.report({'friction': result}).markdown()
     assert ('| friction | friction | no | 0.43 | 0.61 | -0.18 ± 0.01 | '
-            'velocity (12%) | 80.0 | – | 7.0 |') in text
+            'one way, velocity (12%) | 80.0 | – | 7.0 |') in text
     assert 'right for 1 of 1 systems' in text
     assert '**friction.** Do not trust.' in text
 
