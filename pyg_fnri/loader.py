@@ -32,7 +32,11 @@ class SystemLoader(torch.utils.data.DataLoader):
         batch_size (int): The number of systems in a batch.
         shuffle (bool): Whether to draw a new order in every epoch.
         **kwargs: Further arguments of :class:`torch.utils.data.DataLoader`,
-            such as `generator`, `sampler`, `num_workers` or `drop_last`.
+            such as `generator`, `sampler`, `num_workers` or `drop_last`; but
+            no `collate_fn`.
+
+    Raises:
+        TypeError: If there is a `collate_fn`.
     """
     def __init__(
         self,
@@ -41,12 +45,17 @@ class SystemLoader(torch.utils.data.DataLoader):
         shuffle: Optional[bool] = None,
         **kwargs: Any,
     ) -> None:
+        collate = kwargs.pop('collate_fn', None)
         # Lightning rebuilds a loader from its attributes, to put another
         # sampler in: the data set is then wrapped already, and it hands over
         # the function that is set below.
         if not isinstance(dataset, SystemBatches):
+            if collate is not None:
+                raise TypeError(
+                    'SystemLoader takes no collate_fn, as it cuts whole '
+                    'batches out of the data set; make it a transform of the '
+                    "data set, or use PyTorch's DataLoader.")
             dataset = SystemBatches(dataset)
-        kwargs.pop('collate_fn', None)
         super().__init__(dataset, batch_size, shuffle, collate_fn=_as_it_is,
                          **kwargs)
 

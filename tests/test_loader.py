@@ -198,6 +198,13 @@ def test_distributed_sampler():
         assert any(torch.equal(data.x, x) for x in seen)
 
 
+def test_a_function_that_would_not_be_called_is_refused():
+    dataset = Systems(systems(EQUAL))
+    with pytest.raises(TypeError, match='no collate_fn.*a transform of the'):
+        SystemLoader(dataset, batch_size=4, collate_fn=Batch.from_data_list)
+    assert len(SystemLoader(dataset, batch_size=4, collate_fn=None)) == 3
+
+
 def test_lightning_can_rebuild_it():
     lightning = pytest.importorskip('pytorch_lightning')
 

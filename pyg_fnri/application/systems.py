@@ -3,6 +3,7 @@ from collections.abc import Mapping
 from typing import Any, Optional, Union
 
 from pyg_fnri.datasets import NRIFolder, TrajectoryTable
+from pyg_fnri.datasets.named_systems import find_system
 from pyg_fnri.opening import (
     describe_files,
     frame_interval,
@@ -62,7 +63,8 @@ def open_systems(
     # Frames further apart look like faster particles, and nothing would fail.
     trained = config.data.get('time_step')
     if 'num_systems' in config.data:
-        trained = 0.1
+        _, simulated = find_system(config.data.get('name'))
+        trained = simulated.frame_interval
     found = frame_interval(description, dataset)
     if trained and found and abs(found - trained) > 0.05 * trained:
         raise ValueError(f"Frames of '{data}' are {found:g} apart, but "

@@ -1,26 +1,18 @@
 """Data sets of systems that are made once and kept under a digest."""
 import functools
 import json
-import os
-import os.path as osp
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
-import torch
-from torch import Tensor
-from torch_geometric.data import Data, InMemoryDataset
-
-from .fingerprint import describe, digest
+from .fingerprint import describe
 from .storage import save_once
+from .stored_systems import Joined, StoredSystems, save_systems, save_text
 
-Joined = tuple[Data, Optional[dict[str, Tensor]]]
 
-
-class CachedSystems(InMemoryDataset, ABC):
+class CachedSystems(StoredSystems):
     """Systems that are made of something, once, and kept in a folder named
-    after a digest of all that they were made of: nothing that has changed ever
-    finds old data.
+    after a digest of all that they were made of.
 
     A subclass says what its systems are made of and makes them, in
     :meth:`make`. Next to the systems, it can keep facts about them.
@@ -54,27 +46,16 @@ class CachedSystems(InMemoryDataset, ABC):
         pre_filter: Optional[Callable] = None,
         force_reload: bool = False,
     ) -> None:
-        self.name = name
-        self.split = split
-        self.recipe = ''.join(
-            f'{key}: {value}\n' for key, value in {
-                'class': type(self).__name__,
-                **recipe,
-                'pre_transform': describe(pre_transform),
-                'pre_filter': describe(pre_filter),
-            }.items())
-        super().__init__(os.fspath(root), transform, pre_transform, pre_filter,
-                         force_reload=force_reload)
-        systems, facts, _ = self.processed_paths
-        try:
-            self.load(systems)
-            with open(facts, encoding='utf-8') as file:
-                self.facts = json.load(file)
-        except Exception as error:  # Damage shows in many ways.
-            raise RuntimeError(
-                f'Cannot load {self.processed_dir!r} ({error}); if it is '
-                f'damaged, delete it, or pass force_reload=True to make it '
-                f'again.') from error
+        lines = {
+            'class': type(self).__name__,
+            **recipe,
+            'pre_transform': describe(pre_transform),
+            'pre_filter': describe(pre_filter),
+        }
+        super().__init__(
+            root, name, split,
+            ''.join(f'{key}: {value}\n' for key, value in lines.items()),
+            transform, pre_transform, pre_filter, force_reload)
 
     @abstractmethod
     def make(self) -> tuple[Joined, dict[str, Any]]:
@@ -94,18 +75,13 @@ class CachedSystems(InMemoryDataset, ABC):
         return list(self.facts.get('num_edge_types', []))
 
     @property
-    def num_layer_graphs(self) -> int:
-        """The number of layers of the true interaction graph, or 0."""
-        return len(self.num_edge_types)
-
-    @property
-    def processed_dir(self) -> str:
-        return osp.join(self.root, self.name,
-                        f'{self.split}-{digest(self.recipe)}')
-
-    @property
     def processed_file_names(self) -> list[str]:
         return ['systems.pt', 'facts.json', 'recipe.txt']
+
+    def read(self) -> None:
+        super().read()
+        with open(self.processed_paths[1], encoding='utf-8') as file:
+            self.facts = json.load(file)
 
     def process(self) -> None:
         """Makes the systems, unless another process has just done so."""
@@ -113,53 +89,12 @@ class CachedSystems(InMemoryDataset, ABC):
         make = functools.cache(self.make)
         # The systems come last: where they are, the others are too.
         for path, save in [
-            (recipe, lambda path: _save_text(self.recipe, path)),
-            (facts, lambda path: _save_text(json.dumps(make()[1]), path)),
-            (systems, lambda path: _save_systems(make()[0], path)),
+            (recipe, lambda path: save_text(self.recipe, path)),
+            (facts, lambda path: save_text(json.dumps(make()[1]), path)),
+            (systems, lambda path: save_systems(make()[0], path)),
         ]:
             save_once(path, save, overwrite=self.force_reload)
-
-    def prepare(self, systems: Sequence[Data]) -> tuple[Joined, list[int]]:
-        """Filters, transforms and joins systems.
-
-        Returns:
-            The systems, joined, and the numbers of those that were kept.
-
-        Raises:
-            ValueError: If the filter keeps none of them.
-        """
-        kept = [
-            number for number, data in enumerate(systems)
-            if self.pre_filter is None or self.pre_filter(data)
-        ]
-        if not kept:
-            raise ValueError('pre_filter keeps none of the systems; keep at '
-                             'least one.')
-        out = [systems[number] for number in kept]
-        if self.pre_transform is not None:
-            out = [self.pre_transform(data) for data in out]
-        return self.collate(out), kept
 
     def __repr__(self) -> str:
         return (f'{self.__class__.__name__}({len(self)}, name={self.name!r}, '
                 f'split={self.split!r})')
-
-    def _process(self) -> None:
-        # PyG would store the representations of `pre_transform` and
-        # `pre_filter` as well, outside the lock; the digest holds them.
-        if self.force_reload or not osp.exists(self.processed_paths[0]):
-            self.process()
-
-
-def _save_text(text: str, path: str) -> None:
-    with open(path, 'w', encoding='utf-8') as file:
-        file.write(text)
-
-
-def _save_systems(joined: Joined, path: str) -> None:
-    data, slices = joined
-    try:
-        with open(path, 'wb') as file:
-            torch.save((data.to_dict(), slices, type(data)), file)
-    except RuntimeError as error:  # How torch reports a failed write.
-        raise OSError(str(error)) from error

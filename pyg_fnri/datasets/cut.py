@@ -7,7 +7,7 @@ import numpy as np
 
 from .recording import Recording, derive_velocity
 from .splits import SPLITS, check_fractions, split_systems, split_time, windows
-from .whole_numbers import check_whole
+from .whole_numbers import whole
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,10 @@ class Cut:
             raise ValueError(f"split_by is {self.split_by!r}, but must be "
                              f"'system' or 'time'.")
         object.__setattr__(self, 'fractions', check_fractions(self.fractions))
-        for name, least in (('seed', 0), ('window', 2), ('stride', 1)):
-            check_whole(name, getattr(self, name), least)
+        whole('seed', self.seed, 0)
+        for name, least in (('window', 2), ('stride', 1)):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), least)
         if self.stride is not None and self.window is None:
             raise ValueError('stride says how far apart windows are; pass '
                              'window too, or leave it out.')

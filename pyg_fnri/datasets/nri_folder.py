@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory
 
-from .cached_systems import CachedSystems, Joined
+from .cached_systems import CachedSystems
 from .edge_table import report_left_out, report_one_way
 from .edge_values import find_values, to_types
 from .joined import join
@@ -19,6 +19,7 @@ from .names import Name
 from .recording import Recording
 from .sources import content_digest, folder_name, read_arrays
 from .splits import SPLITS
+from .stored_systems import Joined
 
 #: A part of every digest. Raise it whenever other systems are made of the same
 #: folder.

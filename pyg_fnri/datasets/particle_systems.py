@@ -1,36 +1,33 @@
 """Simulated particle systems: the paper's, NRI's, and others."""
 import functools
-import operator
-import os
 import os.path as osp
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Optional
 
 import numpy as np
-import torch
-from torch_geometric.data import Data, InMemoryDataset
 
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.simulation import Force, System
 from pyg_fnri.simulation.checks import edge_types as check_edge_types
 from pyg_fnri.simulation.checks import features as check_features
 
-from .fingerprint import describe, digest
+from .fingerprint import describe
 from .graph_split import GraphSplit
 from .joined import join
 from .named_systems import find_system
+from .splits import SPLITS
 from .storage import save_once
+from .stored_systems import StoredSystems, save_systems, save_text
 from .system_recipe import describe_system
-
-SPLITS = ('train', 'val', 'test')
+from .whole_numbers import whole
 
 #: A part of every data set's digest. Raise it whenever the simulation or the
 #: stored format changes, so that no old file is served for a new recipe.
 VERSION = 1
 
 
-class ParticleSystems(InMemoryDataset):
+class ParticleSystems(StoredSystems):
     r"""Simulated systems of interacting particles, with the true interaction
     graph of each.
 
@@ -102,6 +99,8 @@ class ParticleSystems(InMemoryDataset):
         OSError: If `root` cannot be written to, or has no room.
         RuntimeError: If the stored file cannot be loaded.
     """
+    again = 'simulate again'
+
     def __init__(
         self,
         root: str,
@@ -124,27 +123,29 @@ class ParticleSystems(InMemoryDataset):
         if split_by not in ('system', 'graph'):
             raise ValueError(f"split_by is {split_by!r}, but must be 'system' "
                              f"or 'graph'.")
-        self.name, self.system = find_system(name, forces, system)
-        self.split, self.split_by = split, split_by
-        self.num_particles = _integer('num_particles', num_particles, 2)
+        name, self.system = find_system(name, forces, system)
+        self.split_by = split_by
+        self.num_particles = whole('num_particles', num_particles, 2)
         if isinstance(num_systems, (int, str)) or len(num_systems) != 3:
             raise ValueError(f'num_systems is {num_systems!r}, but must be '
                              f'three numbers: of training, validation and '
                              f'test systems.')
         self.num_systems = tuple(
-            _integer('num_systems', number, 1) for number in num_systems)
-        self.seed = _integer('seed', seed, 0)
-        self.pre_transform, self.pre_filter = pre_transform, pre_filter
-        self.recipe = self._recipe()
-        super().__init__(os.fspath(root), transform, pre_transform, pre_filter,
-                         force_reload=force_reload)
-        try:
-            self.load(self.processed_paths[0])
-        except Exception as error:  # Damage shows in many ways.
-            raise RuntimeError(
-                f'Cannot load {self.processed_paths[0]!r} ({error}); if it is '
-                f'damaged, delete it, or pass force_reload=True to simulate '
-                f'again.') from error
+            whole('num_systems', number, 1) for number in num_systems)
+        self.seed = whole('seed', seed, 0)
+        lines = [
+            f'version: {VERSION}',
+            f'split: {split}',
+            f'num_systems: {self.num_systems[SPLITS.index(split)]}',
+            f'num_particles: {self.num_particles}',
+            f'seed: {self.seed}',
+            *describe_system(self.system),
+            *(['split_by: graph'] if split_by == 'graph' else []),
+            f'pre_transform: {describe(pre_transform)}',
+            f'pre_filter: {describe(pre_filter)}',
+        ]
+        super().__init__(root, name, split, '\n'.join(lines) + '\n', transform,
+                         pre_transform, pre_filter, force_reload)
 
     @property
     def forces(self) -> tuple[Force, ...]:
@@ -158,11 +159,6 @@ class ParticleSystems(InMemoryDataset):
         return list(self.system.layers)
 
     @property
-    def num_layer_graphs(self) -> int:
-        """The number `L` of layers."""
-        return len(self.system.layers)
-
-    @property
     def num_edge_types(self) -> list[int]:
         """The number of edge types in each layer, type 0 (no interaction)
         among them."""
@@ -172,11 +168,6 @@ class ParticleSystems(InMemoryDataset):
     def frame_interval(self) -> float:
         """The time from one frame to the next in second."""
         return self.system.frame_interval
-
-    @property
-    def processed_dir(self) -> str:
-        return osp.join(self.root, self.name,
-                        f'{self.split}-{digest(self.recipe)}')
 
     @property
     def processed_file_names(self) -> str:
@@ -189,7 +180,8 @@ class ParticleSystems(InMemoryDataset):
         # 99 float32 frames, of most systems; int64 sender, receiver and labels.
         system_bytes = (4 * self.num_particles * 99 * 4 + 8 * num_edges *
                         (2 + self.num_layer_graphs))
-        save_once(osp.join(self.processed_dir, 'recipe.txt'), self._save_recipe)
+        save_once(osp.join(self.processed_dir, 'recipe.txt'),
+                  functools.partial(save_text, self.recipe))
         save_once(path, self._save_systems,
                   num_bytes=self._split_size * system_bytes,
                   overwrite=self.force_reload)
@@ -200,34 +192,9 @@ class ParticleSystems(InMemoryDataset):
                 f'split={self.split!r}, num_particles={self.num_particles}, '
                 f'seed={self.seed}{by_graph})')
 
-    def _process(self) -> None:
-        # PyG would store the representations of `pre_transform` and
-        # `pre_filter` as well, outside the lock; the digest holds them.
-        if self.force_reload or not osp.exists(self.processed_paths[0]):
-            self.process()
-
     @property
     def _split_size(self) -> int:
         return self.num_systems[SPLITS.index(self.split)]
-
-    def _recipe(self) -> str:
-        """All that the data of this split depend on, a line each."""
-        lines = [
-            f'version: {VERSION}',
-            f'split: {self.split}',
-            f'num_systems: {self._split_size}',
-            f'num_particles: {self.num_particles}',
-            f'seed: {self.seed}',
-            *describe_system(self.system),
-            *(['split_by: graph'] if self.split_by == 'graph' else []),
-            f'pre_transform: {describe(self.pre_transform)}',
-            f'pre_filter: {describe(self.pre_filter)}',
-        ]
-        return '\n'.join(lines) + '\n'
-
-    def _save_recipe(self, path: str) -> None:
-        with open(path, 'w', encoding='utf-8') as file:
-            file.write(self.recipe)
 
     def _save_systems(self, path: str) -> None:
         # A stream of random numbers for each split.
@@ -239,14 +206,11 @@ class ParticleSystems(InMemoryDataset):
             self.system.simulate(edge_types, seed, progress=progress),
             *edge_types.shape[::2])
         if self.pre_transform is None and self.pre_filter is None:
-            data, slices = join(x, edge_types)
+            joined = join(x, edge_types)
         else:
-            data, slices = self.collate(self._prepare(x, edge_types))
-        try:
-            with open(path, 'wb') as file:
-                torch.save((data.to_dict(), slices, type(data)), file)
-        except RuntimeError as error:  # How torch reports a failed write.
-            raise OSError(str(error)) from error
+            joined, _ = self.prepare(
+                [from_trajectory(*system) for system in zip(x, edge_types)])
+        save_systems(joined, path)
 
     def _draw_edge_types(self, seed: int, progress: bool) -> np.ndarray:
         def draw(num_systems: int, seed: int = seed) -> np.ndarray:
@@ -266,28 +230,3 @@ class ParticleSystems(InMemoryDataset):
     def _stream(self, number: int) -> int:
         stream = np.random.SeedSequence(self.seed, spawn_key=(number, ))
         return int(stream.generate_state(1, np.uint64)[0])
-
-    def _prepare(self, x: np.ndarray, edge_types: np.ndarray) -> list[Data]:
-        systems = []
-        for trajectory, graphs in zip(x, edge_types):
-            data = from_trajectory(trajectory, graphs)
-            if self.pre_filter is not None and not self.pre_filter(data):
-                continue
-            if self.pre_transform is not None:
-                data = self.pre_transform(data)
-            systems.append(data)
-        if not systems:
-            raise ValueError('pre_filter keeps none of the systems; keep at '
-                             'least one.')
-        return systems
-
-
-def _integer(name: str, value: Any, least: int) -> int:
-    try:
-        value = operator.index(value)
-    except TypeError:
-        raise TypeError(
-            f'{name} must be a whole number, not {value!r}.') from None
-    if value < least:
-        raise ValueError(f'{name} must be at least {least}, not {value}.')
-    return value

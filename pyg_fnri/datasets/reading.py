@@ -11,7 +11,7 @@ from .long_table import read_recordings
 from .masses import take_masses
 from .recording import Recording, fill_gaps
 from .sources import Source, is_array, read_arrays, read_table
-from .whole_numbers import check_whole
+from .whole_numbers import whole
 
 #: A feature: of a table, the name of its column; of an array, its number.
 Feature = Union[int, str]
@@ -75,7 +75,7 @@ class Reading:
         if self.mass is not None and (isinstance(self.mass, bool)
                                       or not isinstance(self.mass, (int, str))):
             raise TypeError(f'mass must name one feature, not {self.mass!r}.')
-        check_whole('max_gap', self.max_gap, 0)
+        whole('max_gap', self.max_gap, 0)
         if self.time_step is not None and not 0 < self.time_step < np.inf:
             raise ValueError(f'time_step must be above 0, not '
                              f'{self.time_step}.')

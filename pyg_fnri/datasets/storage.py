@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from filelock import FileLock
 
+from pyg_fnri.writing import written_whole
+
 
 def save_once(
     path: str,
@@ -38,7 +40,8 @@ def save_once(
         with FileLock(osp.join(folder, '.lock')):
             if overwrite or not osp.exists(path):
                 _check_room(folder, num_bytes)
-                _replace(path, save)
+                with written_whole(path) as part:
+                    save(part)
     except OSError as error:
         raise OSError(f'Cannot write {path!r} ({error.strerror or error}); '
                       f'choose another place, or make room there.') from error
@@ -49,14 +52,3 @@ def _check_room(folder: str, num_bytes: int) -> None:
     if free < num_bytes:
         raise OSError(f'it takes {num_bytes / 1e6:.0f} MB, and '
                       f'{free / 1e6:.0f} MB are free')
-
-
-def _replace(path: str, save: Callable[[str], None]) -> None:
-    part = f'{path}.part'
-    try:
-        save(part)
-        os.replace(part, path)
-    except BaseException:
-        if osp.exists(part):
-            os.remove(part)
-        raise

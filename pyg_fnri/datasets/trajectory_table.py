@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory
 
-from .cached_systems import CachedSystems, Joined
+from .cached_systems import CachedSystems
 from .cut import Cut
 from .edge_table import (
     candidate_edges,
@@ -19,6 +19,7 @@ from .names import Name
 from .reading import Feature, Reading
 from .recording import report_filled
 from .sources import Source, content_digest, folder_name, is_array, read_table
+from .stored_systems import Joined
 
 #: A part of every digest. Raise it whenever other systems are made of the same
 #: table.
@@ -246,9 +247,9 @@ class TrajectoryTable(CachedSystems):
                 recording = self._cut.with_velocity(recording, block)
             for part in parts:
                 systems.append(
-                    from_trajectory(
-                        recording.x[:, part.start:part.stop],
-                        labels[number], edge_index[number], recording.mass))
+                    from_trajectory(recording.x[:, part.start:part.stop],
+                                    labels[number], edge_index[number],
+                                    recording.mass))
                 name = recording.name if self._cut.window is None else (
                     f'{recording.name}/{part.start}')
                 names.append((name, list(recording.particles)))

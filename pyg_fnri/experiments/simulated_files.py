@@ -31,7 +31,8 @@ def write_simulated(
 
     Returns:
         The file of the trajectories and that of the interactions, with which
-        :class:`~pyg_fnri.datasets.TrajectoryTable` gives the same systems.
+        :class:`~pyg_fnri.datasets.TrajectoryTable` gives the same systems, but
+        for the order of their layers: it sorts them by name.
 
     Raises:
         ValueError: If there is nothing of that name, or a number is too small.

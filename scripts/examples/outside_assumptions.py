@@ -223,9 +223,7 @@ def plain(check: LawCheck) -> dict[str, Any]:
             'name': finding.name,
             'size': finding.size,
             'gain': finding.gain
-        } for finding in check.findings],
-        'found':
-        check.found
+        } for finding in check.findings]
     }
 
 

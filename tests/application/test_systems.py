@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from pyg_fnri.application import observe, open_systems
+from pyg_fnri.datasets import named_systems
+from pyg_fnri.simulation import Newtonian, Spring
 
 
 def test_all_systems_are_opened_whole(open_table):
@@ -60,6 +62,22 @@ def test_trajectories_are_read_as_in_training_unless_told(
 def test_systems_that_do_not_fit_are_refused(open_table, kwargs, message):
     with pytest.raises(ValueError, match=message):
         open_table([3], **kwargs)
+
+
+def test_simulated_frames_are_as_far_apart_as_their_system_says(
+        module, write_table, tmp_path, monkeypatch):
+    slow = Newtonian([Spring()], sample_every=200)
+    monkeypatch.setitem(named_systems.SYSTEMS, 'slow', slow)
+    root = str(tmp_path / 'root')
+
+    def open_for(name, time_step):
+        data = {'name': name, 'num_systems': [3, 1, 1]}
+        return open_systems(replace(module.config, data=data),
+                            write_table([3], time_step=time_step), root)
+
+    assert len(open_for('slow', 0.2)) == len(open_for('kuramoto', 0.1)) == 1
+    with pytest.raises(ValueError, match='0.1 apart, .* trained on 0.2; resam'):
+        open_for('slow', 0.1)
 
 
 def test_other_features_are_refused(module, tmp_path):

@@ -3,6 +3,7 @@ import os
 import pytest
 import torch
 from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform, Compose
 
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.datasets.cached_systems import CachedSystems
@@ -58,6 +59,23 @@ def test_what_has_changed_finds_no_old_data(tmp_path):
 
     assert Counting(tmp_path, pre_transform=double)[0].x.max() == 6
     assert Counting.made == 4
+
+
+class Scale(BaseTransform):
+    """As most of PyG's, it has parameters that its representation hides."""
+    def __init__(self, factor):
+        self.factor = factor
+
+    def forward(self, data):
+        data.x = self.factor * data.x
+        return data
+
+
+def test_what_has_changed_inside_finds_no_old_data(tmp_path):
+    for factor in (1., 10., 1.):
+        dataset = Counting(tmp_path, pre_transform=Compose([Scale(factor)]))
+        assert dataset[0].x.max() == 3 * factor
+    assert Counting.made == 2
 
 
 def test_transforms_are_applied_on_each_access(tmp_path):

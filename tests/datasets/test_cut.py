@@ -86,6 +86,12 @@ def test_what_cannot_be_cut_is_said(cut, lengths, message):
         'seed': 0.5
     }, TypeError, 'seed'),
     ({
+        'seed': None
+    }, TypeError, 'seed must be a whole number, not None'),
+    ({
+        'window': True
+    }, TypeError, 'window must be a whole number, not True'),
+    ({
         'window': 1
     }, ValueError, 'window'),
     ({

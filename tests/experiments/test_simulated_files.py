@@ -1,7 +1,8 @@
 import numpy as np
 import pandas as pd
+import torch
 
-from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.datasets import ParticleSystems, TrajectoryTable
 from pyg_fnri.experiments.simulated_files import write_simulated
 
 
@@ -22,3 +23,16 @@ def test_files_hold_the_systems_and_apart_from_them_their_truth(tmp_path):
     again = write_simulated(folder, root, 'nri_springs', 3, 7, seed=2)
     assert again == (table, truth)
     assert open(table, 'rb').read() == before  # Runs are known by it.
+
+
+def test_they_are_read_as_the_same_systems_but_layers_by_name(tmp_path):
+    root, name = str(tmp_path / 'data'), 'springs_charges'
+    table, truth = write_simulated(str(tmp_path), root, name, 3, 4)
+    systems = ParticleSystems(root, name, 'train', 3, (4, 1, 1))
+    read = TrajectoryTable(root, table, interactions=truth)
+    assert systems.names == ['spring', 'charge']
+    assert read.names == ['charge', 'spring'] and len(read) == len(systems)
+    for one, other in zip(read, systems):
+        assert torch.equal(one.x, other.x)
+        assert torch.equal(one.edge_index, other.edge_index)
+        assert torch.equal(one.edge_label, other.edge_label[:, [1, 0]])
