@@ -157,7 +157,7 @@ def load_encoder(path: str, study: Study) -> RelationalInference:
 
 def report(args: argparse.Namespace, study: Study, records: Records) -> None:
     """Writes tables and figure of all that is there."""
-    seeds = seeds_there(study, records)
+    seeds = seeds_there(records)
     command = f'python scripts/robustness.py --scale {study.name}'
     made = robustness_report(study, records, seeds, command)
     path = os.path.join(args.out, 'robustness.md')
@@ -175,7 +175,7 @@ def report(args: argparse.Namespace, study: Study, records: Records) -> None:
         print(f'written into {path}')
 
 
-def seeds_there(study: Study, records: Records) -> list[int]:
+def seeds_there(records: Records) -> list[int]:
     """Seeds of which anything was measured, by the names of files."""
     texts = {
         path.stem.rpartition('-seed')[2]

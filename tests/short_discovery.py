@@ -3,8 +3,7 @@ from functools import partial
 
 import pyg_fnri.inference
 import pyg_fnri.training.em
-from pyg_fnri.inference import Stage, discover_force_laws
-from pyg_fnri.inference.disentangle import disentangle
+from pyg_fnri.inference import Stage, discover_force_laws, disentangle
 
 
 def shorten(patch, annealing=(Stage(0.3, 1.), )):
@@ -15,8 +14,7 @@ def shorten(patch, annealing=(Stage(0.3, 1.), )):
         patch (pytest.MonkeyPatch): Undoes it.
         annealing (Sequence[Stage]): The iterations.
     """
-    patch.setattr(pyg_fnri.inference.discovery, 'disentangle',
-                  partial(disentangle, max_rounds=0))
+    patch.setattr(disentangle, 'MAX_ROUNDS', 0)
     short = partial(discover_force_laws, annealing=annealing, num_pilot=4,
                     max_starts=2)
     for module in (pyg_fnri.training.em, pyg_fnri.inference):

@@ -2,7 +2,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
-from pyg_fnri.nn import FNRI, NRI, SFNRI
+from pyg_fnri.nn.models import MODELS as CLASSES
 from pyg_fnri.published import (
     ACCURACY,
     EDGE_TYPES,
@@ -121,8 +121,7 @@ def parameter_report(command: str) -> Report:
 def count_parameters(model: str, num_layers: int) -> tuple[int, int]:
     """Parameters of the encoder and the decoder of a model of the paper's
     size, for so many layers of two types."""
-    classes: dict[str, type[NRI]] = {'nri': NRI, 'fnri': FNRI, 'sfnri': SFNRI}
-    built = classes[model](4, 49, [2] * num_layers, hidden_channels=256)
+    built = CLASSES[model](4, 49, [2] * num_layers, hidden_channels=256)
     encoder, decoder = (sum(p.numel() for p in part.parameters())
                         for part in (built.encoder, built.decoder))
     return encoder, decoder

@@ -2,11 +2,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pyg_fnri.inference.single_steps import Estimate
+
 from .candidate import Candidate
 from .held_out import HeldOut
 from .selection_row import Row, geometric_mean, log_errors, make_row
 from .selection_warnings import selection_warnings
-from .standard_error import Estimate, difference, smallest_within_one_error
+from .standard_error import difference, smallest_within_one_error
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from typing import Any, Optional
 import pandas as pd
 from rich.table import Table
 
+from pyg_fnri.inference.single_steps import Estimate
+
 from .report import MISSING, decimals_of
 from .selection import Selection
 from .selection_row import Row
-from .standard_error import Estimate
 
 #: Of errors, that of the paper's tables.
 UNIT = 1e5

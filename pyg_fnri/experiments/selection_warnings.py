@@ -1,8 +1,9 @@
 """What speaks against trusting a choice of layers and types."""
 from collections.abc import Sequence
 
+from pyg_fnri.inference.single_steps import Estimate
+
 from .selection_row import Row
-from .standard_error import Estimate
 
 #: Below the first, seeds hardly agree; above the second, nearly everywhere.
 #: Adjusted for chance.

@@ -1,17 +1,13 @@
 """Means over held-out systems and seeds, and how sure they are."""
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple, Optional, TypeVar
+from typing import Optional, TypeVar
 
 import numpy as np
 
+from pyg_fnri.inference.single_steps import Estimate
+
 Key = TypeVar('Key', bound=Hashable)
-
-
-class Estimate(NamedTuple):
-    """A mean and its standard error."""
-    mean: float
-    error: float
 
 
 def difference(values: np.ndarray,

@@ -1,4 +1,5 @@
 """The way out of entangled laws: another basis for the same forces."""
+import copy
 import itertools
 
 import torch
@@ -14,17 +15,15 @@ REANNEALING = tuple(
     Stage(tolerance, 0.0)
     for tolerance in (0.1, 0.05, 0.02, 0.01, 0.005, 0.002))
 
+#: Bases that are annealed in a round, and rounds, at the most.
+NUM_TRIED, MAX_ROUNDS = 3, 6
+
 #: Share of the cost, or of what laws explain, that another round is worth.
 LEAST_GAIN = 0.01
 
 
 @torch.no_grad()
-def disentangle(
-    fit: LawFit,
-    generator: torch.Generator,
-    num_tried: int = 3,
-    max_rounds: int = 6,
-) -> None:
+def disentangle(fit: LawFit, generator: torch.Generator) -> None:
     r"""Looks for laws that explain the motion better, as other combinations
     of the present ones.
 
@@ -41,13 +40,11 @@ def disentangle(
     Args:
         fit: Graphs and laws, fitted to each other; improved in place.
         generator: Source of randomness.
-        num_tried: How many bases are annealed in a round.
-        max_rounds: How many rounds at the most.
     """
     options = fit.search.options
     candidates = bases(options)
     best = fit.state
-    for _ in range(max_rounds):
+    for _ in range(MAX_ROUNDS):
         fit.state = best
         # What is left over now says how large the noise is at the most.
         last = fit.bounded(REANNEALING[-1])
@@ -60,7 +57,7 @@ def disentangle(
         screening = fit.bounded(SCREENING, evidence)
         present = fit.cost(screening, evidence).mean().item()
         for number, basis in enumerate(candidates):
-            combined = evidence.in_basis(basis)
+            combined = in_basis(evidence, basis)
             fit.search.choice = nearest(options, basis)[best.choice]
             fit.search.sweep(combined, screening)
             cost = fit.cost(screening, combined).mean().item()
@@ -69,7 +66,7 @@ def disentangle(
                 state = State(basis @ best.laws, fit.search.choice)
                 screened.append((cost, number, state))
         found, found_cost = best, best_cost
-        for _, _, state in sorted(screened)[:num_tried]:
+        for _, _, state in sorted(screened)[:NUM_TRIED]:
             fit.state = state
             fit.expect(REANNEALING[0])
             fit.anneal(REANNEALING, generator)
@@ -115,6 +112,18 @@ def bases(options: Tensor) -> list[Tensor]:
             if abs(p * s - q * r) == 1 and _rows(basis) not in seen:
                 seen.add(_rows(basis))
                 out.append(basis)
+    return out
+
+
+def in_basis(evidence: ImpulseEvidence, basis: Tensor) -> ImpulseEvidence:
+    """The evidence of other laws, which are sums of these.
+
+    Args:
+        evidence: That of the present laws.
+        basis: A row per new law in terms of the old ones, :obj:`[C, C]`.
+    """
+    out = copy.copy(evidence)
+    out.effect = torch.einsum('kc,vc...->vk...', basis, evidence.effect)
     return out
 
 

@@ -14,6 +14,9 @@ from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 #: anything in common reaches.
 GAP = 1_000_000
 
+#: Points of the quadrature between two frames.
+NUM_POINTS = 3
+
 
 class Flights:
     r"""What happens to particles and pairs between successive frames.
@@ -39,7 +42,6 @@ class Flights:
             particle may have met one say nothing about forces on it.
         mass: Masses of the particles, :obj:`[num_nodes]`, if they differ: see
             :func:`~pyg_fnri.nn.known_masses`.
-        num_points: Points of the quadrature.
 
     Raises:
         ValueError: If the trajectories do not fit each other, are not finite,
@@ -52,7 +54,6 @@ class Flights:
         interval: float,
         half_width: float | None = None,
         mass: Tensor | None = None,
-        num_points: int = 3,
     ) -> None:
         _check(trajectories)
         self.choices = choices
@@ -74,7 +75,7 @@ class Flights:
                                   x1.abs() + interval * v1.abs())
             self.valid = (reach < half_width).all(-1)
 
-        points = np.polynomial.legendre.leggauss(num_points)
+        points = np.polynomial.legendre.leggauss(NUM_POINTS)
         node, weight = (torch.from_numpy(part).to(start) for part in points)
         time, weight = (node + 1) / 2, weight / 2 * interval
         #: Weights of the points, for shifts and for impulses, [2, points].
@@ -153,16 +154,6 @@ class ImpulseEvidence(Evidence):
         #: [V, num_channels, num_transitions, 2D]
         self.effect = effect.transpose(0, 1).contiguous()
         self.change = flights.change / self.scale
-
-    def in_basis(self, basis: Tensor) -> 'ImpulseEvidence':
-        """The evidence of other laws, which are sums of these.
-
-        Args:
-            basis: A row per new law in terms of the old ones, :obj:`[C, C]`.
-        """
-        out = copy.copy(self)
-        out.effect = torch.einsum('kc,vc...->vk...', basis, self.effect)
-        return out
 
     def errors(self, channels: Tensor) -> Tensor:
         effect = torch.einsum('vc,vc...->v...', channels, self.effect)

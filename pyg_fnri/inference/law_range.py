@@ -56,8 +56,9 @@ def fit_range(law: ForceLaw, flights: Flights) -> None:
             f"{low:.3g} to {high:.3g}, lie outside those that force laws are "
             f"fitted at, from {law.min_distance:.3g} to "
             f"{law.max_distance:.3g}: laws are constant there. Leave out "
-            f"pairs too far from each other to interact, or make a ForceLaw "
-            f"with another min_distance and max_distance.", stacklevel=2)
+            f"pairs too far from each other to interact (--radius), or, in "
+            f"Python, make model.decoder.layer.law a ForceLaw with another "
+            f"min_distance and max_distance.", stacklevel=2)
 
 
 def seen_distances(flights: Flights) -> Tensor:

@@ -1,6 +1,4 @@
 """Noise in observed frames: what errors of successive steps have in common."""
-import copy
-
 import torch
 from torch import Tensor
 
@@ -89,14 +87,6 @@ class DecorrelatedEvidence(ImpulseEvidence):
             torch.arange(choices.edge.numel(), device=choices.edge.device))
         self.on_receiver = _solve(factor, choices.receiver, on_receiver)
         self.on_sender = _solve(factor, choices.sender, on_sender)
-
-    def in_basis(self, basis: Tensor) -> 'DecorrelatedEvidence':
-        out = copy.copy(self)
-        out.on_receiver, out.on_sender = (torch.einsum('kc,vc...->vk...', basis,
-                                                       effect)
-                                          for effect in (self.on_receiver,
-                                                         self.on_sender))
-        return out
 
     def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
         return self.on_receiver[members], self.on_sender[members]

@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 class Estimate(NamedTuple):
-    """A mean over systems and its standard error."""
+    """A mean, such as one over systems, and its standard error."""
     mean: float
     error: float
 

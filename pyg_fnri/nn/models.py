@@ -1,7 +1,8 @@
 """The paper's models, which differ in their latent graph."""
+import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, ClassVar, Optional
 
 from pyg_fnri.nn.decoder import RolloutDecoder
 from pyg_fnri.nn.encoder import MLPEncoder
@@ -12,6 +13,7 @@ from pyg_fnri.nn.latent import (
     SigmoidLatent,
     check_edge_types,
 )
+from pyg_fnri.nn.latent.prior import check_prior
 from pyg_fnri.nn.multiplex_conv import MultiplexConv
 from pyg_fnri.nn.relational_auto_encoder import RelationalAutoEncoder
 from pyg_fnri.nn.scaling import MinMaxScaling, Scaling
@@ -35,8 +37,14 @@ class NRI(RelationalAutoEncoder):
             layers. (default: :obj:`0.0`)
         scaling (Scaling, optional): Units of the model.
             (default: :obj:`MinMaxScaling(in_channels)`)
-        **kwargs (optional): Arguments of :class:`CategoricalLatent`.
+        **kwargs (optional): Arguments of :class:`CategoricalLatent`; its
+            :obj:`prior` that of all combinations, or one for each interaction.
     """
+    #: What :meth:`init_latent` takes of the options that not all latent graphs
+    #: have: :obj:`'drop_null'`, :obj:`'prior'` (of each interaction) and
+    #: :obj:`'node_layers'`. Recipes pass no others but :obj:`undirected`.
+    latent_options: ClassVar[Sequence[str]] = ('drop_null', 'prior')
+
     def __init__(
         self,
         in_channels: int,
@@ -58,11 +66,19 @@ class NRI(RelationalAutoEncoder):
             MinMaxScaling(in_channels) if scaling is None else scaling,
         )
 
-    def init_latent(self, num_edge_types: Sequence[int],
-                    **kwargs: Any) -> Latent:
+    def init_latent(
+        self,
+        num_edge_types: Sequence[int],
+        *,
+        prior: Optional[Sequence[Sequence[float]]] = None,
+        **kwargs: Any,
+    ) -> Latent:
         """The latent family, in which the three models differ."""
-        num_combinations = math.prod(check_edge_types(num_edge_types))
-        return CategoricalLatent([num_combinations], **kwargs)
+        sizes = check_edge_types(num_edge_types)
+        if prior is not None and len(prior) == len(sizes):
+            prior = check_prior(prior, sizes)
+            prior = [[math.prod(p) for p in itertools.product(*prior)]]
+        return CategoricalLatent([math.prod(sizes)], prior=prior, **kwargs)
 
 
 class FNRI(NRI):
@@ -76,6 +92,8 @@ class FNRI(NRI):
             factor over particles, such as those of charges; see
             :meth:`MixedLatent.per_layer`. (default: :obj:`()`)
     """
+    latent_options = (*NRI.latent_options, 'node_layers')
+
     def init_latent(
             self,
             num_edge_types: Sequence[int],
@@ -93,6 +111,12 @@ class SFNRI(NRI):
 
     Arguments as for :class:`NRI`, with those of :class:`SigmoidLatent`.
     """
+    latent_options = ()
+
     def init_latent(self, num_edge_types: Sequence[int],
                     **kwargs: Any) -> Latent:
         return SigmoidLatent(num_edge_types, **kwargs)
+
+
+#: Models by the names that runs and files of the research code go by.
+MODELS: dict[str, type[NRI]] = {'nri': NRI, 'fnri': FNRI, 'sfnri': SFNRI}

@@ -11,13 +11,11 @@ from torch import Tensor
 
 from pyg_fnri.nn.decoder import RolloutDecoder
 from pyg_fnri.nn.latent import check_edge_types
-from pyg_fnri.nn.models import FNRI, NRI, SFNRI
+from pyg_fnri.nn.models import MODELS, NRI
 from pyg_fnri.nn.multiplex_conv import MultiplexConv
 
 File = Union[str, os.PathLike]
 State = Mapping[str, Tensor]
-
-MODELS: dict[str, type[NRI]] = {'nri': NRI, 'fnri': FNRI, 'sfnri': SFNRI}
 
 # Their names of an encoder's parts, and ours.
 PARTS = {

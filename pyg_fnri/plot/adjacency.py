@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from .arrays import check_count, finite_array
+from .edges import edge_rows
 from .style import INK, LAYER_COLORS, PALE, make_panels
 
 Array = Union[Tensor, np.ndarray]
@@ -40,14 +41,11 @@ def plot_adjacency(
         label (str): What the shades mean. (default: :obj:`'probability'`)
 
     Raises:
-        ValueError: If shapes do not fit together, an edge is out of range, or
-            a value is not between 0 and 1.
+        ValueError: If shapes do not fit together, an edge is out of range or
+            a self loop, or a value is not between 0 and 1.
     """
-    edges = finite_array('edge_index', edge_index, (2, None), '[2, num_edges]')
-    if edges.dtype.kind not in 'iu' or not edges.size or edges.min() < 0:
-        raise ValueError('edge_index must hold at least one edge of '
-                         'non-negative integers.')
-    num_edges, least = edges.shape[1], int(edges.max()) + 1
+    edges = edge_rows(edge_index)
+    num_edges, least = len(edges), int(edges.max()) + 1
     values = finite_array('probability', probability, (num_edges, None),
                           f'[{num_edges}, num_layers]')
     if not values.size or values.min() < 0 or values.max() > 1:
@@ -65,7 +63,7 @@ def plot_adjacency(
                          f'edge_index names particle {least - 1}.')
 
     matrix = np.full((num_layers, num_particles, num_particles), np.nan)
-    matrix[:, edges[1], edges[0]] = values.T
+    matrix[:, edges[:, 1], edges[:, 0]] = values.T
     step = -(-num_particles // MOST_NAMES)
     ticks = range(0, num_particles, step)
     texts = [str(particles[tick]) for tick in ticks]

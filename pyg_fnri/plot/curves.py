@@ -21,9 +21,8 @@ def plot_curves(history: pd.DataFrame) -> Figure:
         history (pandas.DataFrame): A row per log entry. Columns with "loss"
             in their name share one panel, and so do those with "mse", on a
             logarithmic axis, with "share" and with "accuracy"; the
-            horizontal axis is the first there is of :obj:`minutes`,
-            :obj:`step` and :obj:`epoch`. Empty cells are skipped, as entries
-            rarely fill every column.
+            horizontal axis is :obj:`step`, or :obj:`epoch` where there is
+            none. Empty cells are skipped, as entries rarely fill every column.
 
     Raises:
         TypeError: If the history is no data frame.
@@ -32,9 +31,7 @@ def plot_curves(history: pd.DataFrame) -> Figure:
     if not isinstance(history, pd.DataFrame):
         raise TypeError(f'history must be a pandas.DataFrame, got '
                         f'{type(history).__name__}.')
-    axis = next(
-        (name for name in ('minutes', 'step', 'epoch') if name in history),
-        None)
+    axis = next((name for name in ('step', 'epoch') if name in history), None)
     columns = {
         kind: [
             name for name in history
@@ -45,8 +42,8 @@ def plot_curves(history: pd.DataFrame) -> Figure:
     kinds = [kind for kind, names in columns.items() if names]
     if axis is None or not kinds:
         raise ValueError(
-            f'history has the columns {list(history)}: expected one of '
-            f'minutes, step and epoch, and one with "loss", "mse", "share" or '
+            f'history has the columns {list(history)}: expected step '
+            f'or epoch, and one with "loss", "mse", "share" or '
             f'"accuracy" in its name that is not empty.')
     figure, axes = make_panels(len(kinds), 4.2, height=3.)
     for kind, ax in zip(kinds, axes):

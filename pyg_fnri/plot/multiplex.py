@@ -12,6 +12,7 @@ from matplotlib.patches import FancyArrowPatch
 from torch import Tensor
 
 from .arrays import check_count, finite_array
+from .edges import edge_rows
 from .style import (
     INK,
     LAYER_COLORS,
@@ -61,7 +62,7 @@ def plot_multiplex(
         ValueError: If shapes do not fit together, a type is negative or a
             value is not finite.
     """
-    edges = _check_edge_index(edge_index)
+    edges = edge_rows(edge_index)
     inferred = _check_edge_types('edge_type', edge_type, len(edges))
     true = None
     if edge_label is not None:
@@ -157,19 +158,6 @@ def _draw_particles(ax: Axes, place: np.ndarray, scale: float) -> None:
     ax.spines[:].set_visible(False)
     for particle, point in enumerate(place):
         write_in_circle(ax, point, str(particle), INK, 9 * scale, lw=scale)
-
-
-def _check_edge_index(edge_index: Any) -> np.ndarray:
-    """The edges as rows (sender, receiver), [E, 2]."""
-    edges = finite_array('edge_index', edge_index, (2, None),
-                         '[2, num_edges]').T
-    if edges.dtype.kind not in 'iu' or not edges.size or edges.min() < 0:
-        raise ValueError('edge_index must hold at least one edge of '
-                         'non-negative integers.')
-    if (edges[:, 0] == edges[:, 1]).any():
-        raise ValueError('edge_index holds self loops: expected edges between '
-                         'different particles.')
-    return edges
 
 
 def _check_edge_types(name: str, types: Any, num_edges: int) -> np.ndarray:

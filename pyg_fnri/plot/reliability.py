@@ -56,7 +56,7 @@ def plot_reliability(
     rows = figure.subplots(2, len(panels), squeeze=False,
                            gridspec_kw={'height_ratios': [3, 1]})
     # One lower end for all, so that panels can be compared.
-    low = min(_lower_end(*bins) for bins in panels.values())
+    low = min(_lower_end(*bins[1:]) for bins in panels.values())
     for index, (name, bins) in enumerate(panels.items()):
         color = INK
         if name != 'combined':
@@ -110,8 +110,7 @@ def _check_bins(name: str, confidence: Any, accuracy: Any,
     return arrays[0], arrays[1], count
 
 
-def _lower_end(confidence: np.ndarray, accuracy: np.ndarray,
-               num_edges: np.ndarray) -> float:
+def _lower_end(accuracy: np.ndarray, num_edges: np.ndarray) -> float:
     """Where a panel may begin: the left edge of the first bin that is used,
     or below it where accuracies are lower still."""
     first = (num_edges > 0).argmax() / len(num_edges)

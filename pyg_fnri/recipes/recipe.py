@@ -1,5 +1,4 @@
 """What all recipes have in common."""
-import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_fnri.nn import FNRI, NRI, SFNRI, RelationalAutoEncoder, Scaling
+from pyg_fnri.nn import NRI, RelationalAutoEncoder, Scaling
 from pyg_fnri.transforms import random_symmetries
 
 from .networks import DECODERS, ENCODERS
@@ -31,7 +30,7 @@ class Recipe(ABC):
         dropout: Probability of the dropout in the encoder's hidden layers.
         l2: Weight of the encoder's squared weights in the loss.
         drop_null: Whether type 0 of each layer-graph is the hard-coded
-            non-edge.
+            non-edge, in models that leave that open.
         undirected: Whether both directions of a pair are one interaction.
         null_prior: Prior probability of type 0 in each layer-graph, the rest
             in equal shares; uniform by default. A high one makes for sparse
@@ -103,7 +102,8 @@ class Recipe(ABC):
         """A new model of the given class.
 
         Raises:
-            ValueError: If :obj:`null_prior` does not fit the model.
+            ValueError: If :obj:`null_prior` or :obj:`node_layers` do not fit
+                the model.
         """
         out = model(in_channels, num_steps, num_edge_types,
                     self.hidden_channels, self.dropout,
@@ -160,30 +160,31 @@ class Recipe(ABC):
         num_edge_types: Sequence[int],
     ) -> dict[str, Any]:
         """Arguments of the latent graph."""
-        if self.node_layers and not issubclass(model, FNRI):
-            raise ValueError(f"Only fNRI has layer-graphs of categories that "
-                             f"could factor over particles, as node_layers="
-                             f"{self.node_layers} asks of {model.__name__}.")
-        if issubclass(model, SFNRI):  # Its null types have no channel.
-            if self.null_prior is not None:
-                raise ValueError("sfNRI has no prior that null_prior could "
-                                 "set; train NRI or fNRI.")
-            return {'undirected': self.undirected}
-        out: dict[str, Any] = {
-            'undirected': self.undirected,
-            'drop_null': self.drop_null
-        }
+        options: dict[str, Any] = {}
         if self.node_layers:
-            out['node_layers'] = self.node_layers
+            options['node_layers'] = self.node_layers
         if self.null_prior is not None:
-            if len(self.null_prior) != len(num_edge_types):
-                raise ValueError(
-                    f"null_prior must hold a probability for each of the "
-                    f"{len(num_edge_types)} layer-graphs, but is "
-                    f"{self.null_prior}.")
-            prior = [[p, *[(1 - p) / (k - 1)] * (k - 1)]
-                     for p, k in zip(self.null_prior, num_edge_types)]
-            if not issubclass(model, FNRI):  # One layer, of all combinations.
-                prior = [[math.prod(p) for p in itertools.product(*prior)]]
-            out['prior'] = prior
-        return out
+            options['prior'] = _prior(self.null_prior, num_edge_types)
+        refused = options.keys() - set(model.latent_options)
+        if 'node_layers' in refused:
+            raise ValueError(f"{model.__name__} takes no choice of "
+                             f"layer-graphs that factor over particles, but "
+                             f"node_layers is {self.node_layers}; train fNRI.")
+        if 'prior' in refused:
+            raise ValueError(f"{model.__name__} has no prior that null_prior "
+                             f"could set; train NRI or fNRI.")
+        # Others have no channel of type 0, or none that could be dropped.
+        if 'drop_null' in model.latent_options:
+            options['drop_null'] = self.drop_null
+        return {'undirected': self.undirected, **options}
+
+
+def _prior(null_prior: Sequence[float],
+           num_edge_types: Sequence[int]) -> list[list[float]]:
+    """Probabilities of the types of each interaction."""
+    if len(null_prior) != len(num_edge_types):
+        raise ValueError(f"null_prior must hold a probability for each of the "
+                         f"{len(num_edge_types)} layer-graphs, but is "
+                         f"{null_prior}.")
+    return [[p, *[(1 - p) / (k - 1)] * (k - 1)]
+            for p, k in zip(null_prior, num_edge_types)]

@@ -6,20 +6,17 @@ from typing import Any, Optional
 import torch
 
 from pyg_fnri.nn import (
-    FNRI,
-    NRI,
-    SFNRI,
     ForceLaw,
     ForceLawDecoder,
     RelationalAutoEncoder,
     ResidualForceLaws,
     RolloutDecoder,
 )
+from pyg_fnri.nn.models import MODELS
 from pyg_fnri.recipes import PaperRecipe, QuickRecipe, Recipe
 from pyg_fnri.training.em_recipe import EMRecipe
 
-#: The models, recipes and regimes that a command line can name.
-MODELS: dict[str, type[NRI]] = {'nri': NRI, 'fnri': FNRI, 'sfnri': SFNRI}
+#: The recipes and regimes that a command line can name, besides MODELS.
 RECIPES: dict[str, type[Recipe]] = {
     'quick': QuickRecipe,
     'paper': PaperRecipe,

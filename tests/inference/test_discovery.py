@@ -1,13 +1,9 @@
-from functools import partial
-
 import pytest
 import torch
 from torch_geometric.data import Batch
 
-import pyg_fnri.inference.discovery
-from pyg_fnri.inference import Stage, discover_force_laws, refine
+from pyg_fnri.inference import Stage, discover_force_laws, disentangle, refine
 from pyg_fnri.inference.discovery import held_out_cost
-from pyg_fnri.inference.disentangle import disentangle
 from pyg_fnri.inference.law_fit import LawFit
 from pyg_fnri.simulation import Charge, Spring
 
@@ -48,8 +44,8 @@ def make_blank(make_model):
 @pytest.fixture
 def in_short(monkeypatch):
     """Laws that are told apart in one round."""
-    monkeypatch.setattr(pyg_fnri.inference.discovery, 'disentangle',
-                        partial(disentangle, num_tried=1, max_rounds=1))
+    monkeypatch.setattr(disentangle, 'NUM_TRIED', 1)
+    monkeypatch.setattr(disentangle, 'MAX_ROUNDS', 1)
 
 
 def generator(seed=0):

@@ -5,7 +5,13 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.inference import Stage
-from pyg_fnri.inference.disentangle import bases, disentangle, nearest
+from pyg_fnri.inference import disentangle as module
+from pyg_fnri.inference.disentangle import (
+    bases,
+    disentangle,
+    in_basis,
+    nearest,
+)
 from pyg_fnri.inference.law_fit import LawFit
 
 #: Two layers, three, one of three types, and two with one of three types.
@@ -55,11 +61,12 @@ def test_entangled_laws_are_told_apart(systems, make_model, basis):
     assert share > 0.98
 
 
-def test_what_is_right_stays(batch, make_model):
+def test_what_is_right_stays(batch, make_model, monkeypatch):
+    monkeypatch.setattr(module, 'MAX_ROUNDS', 1)
     fit = LawFit(make_model(batch.edge_label), batch)
     before = fit.state
     cost = fit.cost(stage(0.002)).mean().item()
-    disentangle(fit, generator(), max_rounds=1)
+    disentangle(fit, generator())
     assert fit.cost(stage(0.002)).mean().item() <= 1.1 * cost
     assert (fit.state.choice == before.choice).double().mean() > 0.99
     knots = fit.layer.law.knots
@@ -81,18 +88,21 @@ def test_bases_are_tried_where_something_is_seen(systems, make_model,
 
     monkeypatch.setattr(fit, 'evidence', watched)
     monkeypatch.setattr(fit, 'bounded', lambda stage, evidence=None: stage)
-    disentangle(fit, generator(), num_tried=0)
+    monkeypatch.setattr(module, 'NUM_TRIED', 0)
+    disentangle(fit, generator())
     assert seen and all(seen)
 
 
 @pytest.mark.slow
-def test_same_generator_same_outcome(systems, make_model):
+def test_same_generator_same_outcome(systems, make_model, monkeypatch):
+    monkeypatch.setattr(module, 'NUM_TRIED', 1)
+    monkeypatch.setattr(module, 'MAX_ROUNDS', 1)
     batch, tables = Batch.from_data_list(systems[:6]), []
     for _ in range(2):
         fit = LawFit(make_model(batch.edge_label), batch)
         fit.randomise(generator(1))
         fit.maximise(stage(0.1), generator(1))
-        disentangle(fit, generator(2), num_tried=1, max_rounds=1)
+        disentangle(fit, generator(2))
         tables.append(fit.state.laws)
     assert torch.equal(*tables)
 
@@ -111,6 +121,17 @@ def test_bases(types, number):
     # None is another one with its rows exchanged.
     rows = {frozenset(map(tuple, basis.tolist())) for basis in found}
     assert len(rows) == number
+
+
+def test_evidence_of_laws_that_are_sums(systems, make_model):
+    batch = Batch.from_data_list(systems[:2])
+    fit = LawFit(make_model(batch.edge_label), batch)
+    basis, evidence = torch.tensor([[1., 1.], [0., -1.]]), fit.evidence()
+    found = in_basis(evidence, basis).errors(fit.search.channels)
+    assert not torch.equal(found, evidence.errors(fit.search.channels))
+    fit.state = fit.state._replace(laws=basis @ fit.state.laws)
+    expected = fit.evidence().errors(fit.search.channels)
+    torch.testing.assert_close(found, expected, atol=1e-3, rtol=1e-4)
 
 
 @pytest.mark.parametrize('types', OPTIONS)

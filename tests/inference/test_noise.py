@@ -204,15 +204,3 @@ def test_graphs_are_better_and_surer_in_noise(systems, make_model, monkeypatch):
     before, less_sure = figures()
     assert right > 0.98 > before
     assert abs(sure - right) < 0.015 < before - less_sure
-
-
-def test_other_laws_are_sums_of_these(evidence):
-    search, evidence = evidence
-    correlation = -0.2 * torch.rand(3, 4)
-    basis, channels = torch.randn(2, 2), torch.randn(search.channels.size())
-    made = DecorrelatedEvidence(evidence, correlation).in_basis(basis)
-    torch.testing.assert_close(
-        made.errors(channels),
-        DecorrelatedEvidence(evidence.in_basis(basis),
-                             correlation).errors(channels), atol=1e-3,
-        rtol=1e-3)

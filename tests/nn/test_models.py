@@ -57,6 +57,17 @@ def test_models_differ_in_their_latent_graph(model_class, kwargs, types,
         assert dropped.decoder.layer.edge_dim == num_channels - len(types)
 
 
+def test_prior_of_combinations_or_of_each_interaction():
+    model = NRI(4, 6, [2, 3], hidden_channels=8, prior=[[0.8, 0.2],
+                                                        [0.5, 0.3, 0.2]])
+    joint, = model.latent.prior
+    assert joint == pytest.approx([0.4, 0.24, 0.16, 0.1, 0.06, 0.04])
+    same = NRI(4, 6, [2, 3], hidden_channels=8, prior=[joint])
+    assert same.latent.prior == [joint]
+    with pytest.raises(ValueError, match=r'of lengths \[2, 3\], but got'):
+        NRI(4, 6, [2, 3], prior=[[0.5, 0.3, 0.2], [0.8, 0.2]])
+
+
 def test_equals_the_authors_from_end_to_end(reference):
     model = reference.model()
     data = Data(x=reference.x, edge_index=reference.edge_index)

@@ -50,6 +50,9 @@ def test_not_all_of_many_particles_are_named():
         'edge_index': EDGE_INDEX[:, :0]
     }, 'at least one edge'),
     ({
+        'edge_index': EDGE_INDEX[[0, 0]]
+    }, 'self loops'),
+    ({
         'probability': PROBABILITY[:2]
     }, r'expected \[3, num_layers\]'),
     ({

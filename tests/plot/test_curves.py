@@ -8,8 +8,8 @@ from pyg_fnri.plot import plot_curves
 
 def test_curves_skip_empty_cells(assert_saves):
     history = pd.DataFrame({
+        'epoch': [0, 0, 1],
         'step': [100, 200, 300],
-        'minutes': [1., 2., 3.],
         'train_loss': [3., 2., 1.],
         'val_loss': [2.5, math.nan, 1.5],
         'val_accuracy': [math.nan, 0.5, 0.9],
@@ -18,10 +18,10 @@ def test_curves_skip_empty_cells(assert_saves):
     figure = plot_curves(history)
     loss, accuracy = figure.axes
     assert [x.get_label() for x in loss.lines] == ['train_loss', 'val_loss']
-    assert loss.lines[1].get_xydata().tolist() == [[1, 2.5], [3, 1.5]]
-    assert accuracy.lines[0].get_xydata().tolist() == [[2, 0.5], [3, 0.9]]
+    assert loss.lines[1].get_xydata().tolist() == [[100, 2.5], [300, 1.5]]
+    assert accuracy.lines[0].get_xydata().tolist() == [[200, 0.5], [300, 0.9]]
     assert len(accuracy.lines) == 1
-    assert loss.get_xlabel() == 'minutes'
+    assert loss.get_xlabel() == 'step'
     assert accuracy.get_ylabel() == 'edge accuracy'
     assert_saves(figure)
 

@@ -34,23 +34,16 @@ def test_without_truth_there_is_no_accuracy():
     assert ax.get_ylabel() == 'cost'
 
 
-def test_each_start_is_a_curve():
+def test_other_columns_are_left_out():
     history = pd.DataFrame({
-        'start': [1, 1, 2, 2],
-        'iteration': [1, 2, 1, 2],
-        'cost': [3., 2., 4., 1.],
-        'held_out_cost': [math.nan, 2.5, math.nan, 1.5],
-        'accuracy': [0.5, 0.6, 0.4, 0.9],
-        'accuracy_spring': [0.7, 0.8, 0.9, 1.],
+        'iteration': [1, 2],
+        'start': [1, 2],
+        'cost': [3., math.nan],
+        'accuracy': [math.nan] * 2,
     })
-    figure = plot_em(history)
-    assert [labels(ax) for ax in figure.axes] == [['start 1', 'start 2']] * 3
-    cost, held_out, accuracy = figure.axes
-    assert held_out.get_ylabel() == 'held out cost'
-    assert held_out.lines[1].get_xydata().tolist() == [[2, 1.5]]
-    assert accuracy.lines[1].get_xydata().tolist() == [[1, 0.4], [2, 0.9]]
-    for ax in figure.axes:
-        assert ax.lines[1].get_color() == cost.lines[1].get_color()
+    ax, = plot_em(history).axes
+    line, = ax.lines
+    assert line.get_xydata().tolist() == [[1, 3]]
 
 
 @pytest.mark.parametrize('columns', [
