@@ -14,7 +14,10 @@ from short_discovery import shorten
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / 'README.md').read_text()
-DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md']
+DOCUMENTS = [
+    'README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'datasets/README.md',
+    'results/README.md'
+]
 PARTS = {
     path.name
     for path in (ROOT / 'pyg_fnri').iterdir()
@@ -103,7 +106,7 @@ def test_scripts_take_the_arguments_shown(monkeypatch):
 def test_links_lead_somewhere(name):
     for target in re.findall(r'\]\((?!https?://|#)([^)#]+)',
                              (ROOT / name).read_text()):
-        assert (ROOT / target).exists(), target
+        assert ((ROOT / name).parent / target).exists(), target
 
 
 @pytest.mark.parametrize('name', DOCUMENTS)
