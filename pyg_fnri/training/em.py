@@ -167,7 +167,7 @@ class ExpectationMaximisation:
                                         on_iteration=report.on_iteration)
         if not found.confirmed:
             warnings.warn(
-                f"Only one of {len(found.starts)} starts found these laws, so "
+                f"Of {len(found.starts)} starts, one alone found these laws, so "
                 f"the search may have got stuck: compare with another --seed, "
                 f"and keep what has the lower held-out cost.", stacklevel=2)
         history = pd.DataFrame(report.rows)

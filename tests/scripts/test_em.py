@@ -6,7 +6,7 @@ from short_discovery import shorten
 from pyg_fnri.nn import ForceLawDecoder
 from pyg_fnri.training import build_module, load_checkpoint, save_checkpoint
 
-pytestmark = pytest.mark.filterwarnings('ignore:Only one of 2 starts')
+pytestmark = pytest.mark.filterwarnings('ignore:Of . starts, one alone')
 
 
 @pytest.fixture(scope='module')
@@ -36,7 +36,7 @@ def test_laws_of_own_data_and_their_pictures(script, short, load_script,
         [*arguments, '--checkpoint',
          str(tmp_path / 'best.ckpt')])
     header = (tmp_path / 'laws.csv').read_text().splitlines()[0]
-    assert header == 'distance_m,law 0,law 1'
+    assert header == 'distance,law 0,law 1'
     assert (tmp_path / 'laws.png').read_bytes().startswith(b'\x89PNG')
 
 

@@ -117,7 +117,7 @@ def laws(script, tiny_root, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings('ignore:Only one of 2 starts')
+@pytest.mark.filterwarnings('ignore:Of . starts, one alone')
 def test_laws_from_nothing_have_a_table(laws):
     results = laws / 'results' / 'smoke'
     name = 'springs_charges-fnri-nothing-0'

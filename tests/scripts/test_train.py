@@ -430,7 +430,7 @@ def em_run(script, em_arguments, tmp_path_factory):
     return out
 
 
-@pytest.mark.filterwarnings('ignore:Only one of 2 starts')
+@pytest.mark.filterwarnings('ignore:Of . starts, one alone')
 def test_em_begins_with_the_quick_recipe(em_run, tiny_run):
     assert {path.name
             for path in em_run.iterdir()} == {

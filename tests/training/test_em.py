@@ -19,7 +19,7 @@ from pyg_fnri.training import (
 )
 
 # Of two starts, none of which comes far.
-pytestmark = pytest.mark.filterwarnings('ignore:Only one of 2 starts')
+pytestmark = pytest.mark.filterwarnings('ignore:Of . starts, one alone')
 
 SETTINGS = EMSettings(num_fitted=12, num_taught=32, taught_steps=4)
 
