@@ -123,7 +123,7 @@ def test_laws_of_a_single_start_are_doubted(make, tmp_path, monkeypatch, capsys,
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         em.find_laws(module)
-    told = [str(w.message) for w in caught if 'of 2 starts' in str(w.message)]
+    told = [str(w.message) for w in caught if 'Of 2 starts' in str(w.message)]
     assert len(told) == (not confirmed)
     lines = capsys.readouterr().out.splitlines()
     assert ("start 0   from the encoder's graphs   held-out cost 0.5 nat"
