@@ -2,13 +2,13 @@ import copy
 import os
 import os.path as osp
 import pickle
-import threading
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import torch
+from few_systems import SIZES, assert_equal, systems
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
@@ -30,8 +30,6 @@ from pyg_fnri.simulation import (
 )
 from pyg_fnri.transforms import SplitTrajectory
 
-SIZES = (7, 4, 3)
-
 
 @dataclass(frozen=True)
 class LinearRepulsion(Force):
@@ -44,37 +42,6 @@ class LinearRepulsion(Force):
 @pytest.fixture(scope='module')
 def root(tmp_path_factory):
     return str(tmp_path_factory.mktemp('datasets'))
-
-
-@pytest.fixture
-def calls(monkeypatch):
-    """Replaces the motion by random numbers; lists its calls."""
-    calls = []
-
-    def fake(self, edge_types, seed, num_threads=None, progress=False):
-        calls.append(seed)
-        rng = np.random.default_rng(seed)
-        num_systems, _, num_particles, _ = edge_types.shape
-        shape = (num_systems, num_particles, 99, 4)
-        return rng.standard_normal(shape, np.float32)
-
-    monkeypatch.setattr(Newtonian, 'simulate', fake)
-    return calls
-
-
-def systems(root, split='train', **kwargs):
-    return ParticleSystems(root, split=split, **{
-        'num_systems': SIZES,
-        **kwargs
-    })
-
-
-def assert_equal(one, other):
-    assert len(one) == len(other)
-    for a, b in zip(one, other):
-        assert a.keys() == b.keys()
-        for key, value in a.to_dict().items():
-            assert torch.equal(value, b[key]), key
 
 
 @pytest.mark.parametrize('split, size', [('train', 7), ('val', 4), ('test', 3)])
@@ -469,81 +436,6 @@ def test_repr_shows_what_it_is(root):
     assert str(dataset) == ("ParticleSystems(4, name='springs_charges', "
                             "split='val', num_particles=5, seed=0)")
     assert str(dataset[:2]).startswith('ParticleSystems(2, ')
-
-
-def test_threads_that_ask_at_once_get_one_data_set(tmp_path, calls):
-    threads = [
-        threading.Thread(target=systems, args=(tmp_path, )) for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(calls) == 1
-
-
-def test_an_interrupted_generation_leaves_nothing(tmp_path, calls, monkeypatch):
-    def interrupted(obj, file):
-        file.write(b'half')
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(torch, 'save', interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            systems(tmp_path)
-    assert not list(tmp_path.rglob('systems.pt*'))
-    assert len(systems(tmp_path)) == 7 and len(calls) == 2
-
-
-def test_force_reload_simulates_again(tmp_path, calls):
-    dataset = systems(tmp_path)
-    assert_equal(systems(tmp_path, force_reload=True), dataset)
-    assert len(calls) == 2
-
-
-def test_a_damaged_file_is_named(tmp_path, calls):
-    dataset = systems(tmp_path)
-    path, = dataset.processed_paths
-    for damage in (b'', b'not a data set', open(path, 'rb').read()[:-5000]):
-        with open(path, 'wb') as file:
-            file.write(damage)
-        with pytest.raises(RuntimeError, match='force_reload=True'):
-            systems(tmp_path)
-        assert_equal(systems(tmp_path, force_reload=True), dataset)
-
-
-@pytest.mark.skipif(not osp.exists('/dev/full'), reason='needs /dev/full')
-def test_a_disk_that_fills_up(tmp_path, calls):
-    dataset = systems(tmp_path / 'elsewhere')
-    folder = osp.join(
-        tmp_path, osp.relpath(dataset.processed_dir, tmp_path / 'elsewhere'))
-    os.makedirs(folder)
-    os.symlink('/dev/full', osp.join(folder, 'systems.pt.part'))
-    with pytest.raises(OSError, match='No space left.*make room'):
-        systems(tmp_path)
-    assert 'systems.pt' not in os.listdir(folder)
-
-
-def test_a_failed_write_that_torch_reports_in_its_own_way(
-        tmp_path, calls, monkeypatch):
-    def failing(obj, file):
-        raise RuntimeError('unexpected pos 64 vs 0')
-
-    monkeypatch.setattr(torch, 'save', failing)
-    with pytest.raises(OSError, match='Cannot write .* vs 0'):
-        systems(tmp_path)
-
-
-def test_too_little_room_is_found_before_the_simulation(tmp_path, calls):
-    with pytest.raises(OSError, match='MB are free'):
-        systems(tmp_path, num_systems=(10**12, 1, 1))
-    assert not calls
-
-
-def test_a_root_that_cannot_be_written_to(tmp_path, calls):
-    (tmp_path / 'file').write_text('not a folder')
-    with pytest.raises(OSError, match='Cannot write .*another place'):
-        systems(tmp_path / 'file')
 
 
 @pytest.mark.parametrize('arguments, error, message', [
