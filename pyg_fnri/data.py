@@ -16,6 +16,9 @@ Array = Union[Tensor, np.ndarray]
 
 #: The most of the typical motion in a step that float32 may take away.
 MAX_LOST = 0.01
+#: If it also takes this share of the size of the system, which then is far from
+#: the origin; else particles hardly move.
+FAR_OFF = 1e-5
 #: Beyond it, squares of distances are too large for float32.
 MAX_SIZE = 1e15
 
@@ -201,20 +204,20 @@ def _in_single_precision(x: Tensor) -> Tensor:
             f'are nearer to 1.')
     if x.dtype != torch.float64 or x.size(1) < 2:
         return out
-    lost = (out.double() - x).abs().mean((0, 1))
-    moved = x.diff(dim=1).abs().mean((0, 1))
     # Of all coordinates together: one of them may rest.
-    half = max(1, x.size(2) // 2)
-    for first, part in enumerate(moved.split(half)):
-        worst = lost[first * half:][:half].max()
-        if worst > MAX_LOST * part.max() > 0:
-            size = x[..., first * half:][..., :half].abs().max().item()
-            raise ValueError(
-                f'x holds numbers of up to {size:.10g} that change by '
-                f'{part.max().item():.3g} from one step to the next: in '
-                f'float32, which keeps 7 digits, little is left of that. '
-                f'Subtract one offset, such as their mean, from the positions '
-                f'of all particles.')
+    positions = slice(None, x.size(2) // 2 if x.size(2) % 2 == 0 else None)
+    path, rounded = x[..., positions], out[..., positions].double()
+    step = path.diff(dim=1)
+    lost = (rounded.diff(dim=1) - step).abs().mean((0, 1)).max()
+    moved = step.abs().mean((0, 1)).max()
+    spread = (path.amax((0, 1)) - path.amin((0, 1))).max()
+    if lost > MAX_LOST * moved and lost > FAR_OFF * spread:
+        raise ValueError(
+            f'x holds positions of up to {path.abs().max().item():.10g} that '
+            f'change by {moved.item():.3g} from one step to the next: in '
+            f'float32, which keeps 7 digits, little is left of that. Subtract '
+            f'one offset, such as their mean, from the positions of all '
+            f'particles.')
     return out
 
 

@@ -116,6 +116,10 @@ def main(argv: Optional[list[str]] = None) -> None:
         check_length(args.num_observed, train, val)
         val = val[:args.num_val]
         module = build_module(make_config(args, data, train))
+        if not train._data.edge_index.numel():
+            raise ValueError("No pair of particles is a candidate edge, so "
+                             "there is nothing to infer; raise --radius or "
+                             "--neighbours, or mend --edges.")
         check_burn_in(module, val)
         if args.regime != 'true_graph':  # Which infers none.
             check_directions(train, module.model.latent.undirected)
@@ -137,7 +141,10 @@ def main(argv: Optional[list[str]] = None) -> None:
         sys.exit(as_options(str(error)))
     print(f'{module.model}\n{module.recipe}\n{len(train)} training systems, '
           f'results in {args.out}')
-    minutes = fit(trainer, module, train, val, out, last)
+    try:
+        minutes = fit(trainer, module, train, val, out, last)
+    except ValueError as error:
+        sys.exit(as_options(str(error)))
     best = os.path.join(out, 'best.ckpt')
     print(f'{trainer.global_step} steps in {minutes:.1f} minutes; best '
           f'checkpoint: {best}')

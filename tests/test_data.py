@@ -197,11 +197,16 @@ def test_motion_far_from_the_origin_is_not_lost_in_rounding():
     near = from_trajectory(far - [5e5, 4.5e6, 0, 0]).x
     torch.testing.assert_close(near,
                                torch.from_numpy(x).float(), atol=1e-6, rtol=0)
-    # A coordinate that rests may be anywhere, and what is in float32 already
-    # has lost nothing here.
-    x[..., 0] = 4.5e6 + 1e-9 * np.arange(8)
-    from_trajectory(x)
+    # What is in float32 already has lost nothing here.
     from_trajectory(far.astype(np.float32))
+
+
+def test_what_rests_is_not_lost_in_rounding():
+    x = 1e-3 * np.random.default_rng(0).normal(size=(3, 8, 6)).cumsum(1)
+    x[..., 2] = 1234.567  # A plane in space.
+    x[..., 3:] = 0.3 + 1e-15 * np.arange(8)[:, None]  # Free particles.
+    from_trajectory(x)
+    from_trajectory(1 / 3 + 1e-9 * x + np.arange(3)[:, None, None])
 
 
 def test_numbers_whose_squares_are_too_large():

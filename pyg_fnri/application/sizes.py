@@ -1,6 +1,7 @@
 """Are other trajectories of the size of those that a model has seen?"""
 import warnings
 
+import torch
 from torch import Tensor
 
 from pyg_fnri.nn import Scaling
@@ -8,6 +9,8 @@ from pyg_fnri.nn.scaling import split_quantities
 
 #: How many times larger or smaller they may be.
 MAX_RATIO = 20.
+#: How many numbers are looked at.
+NUM_LOOKED_AT = 1_000_000
 
 
 def check_sizes(units: Scaling, x: Tensor) -> None:
@@ -25,8 +28,9 @@ def check_sizes(units: Scaling, x: Tensor) -> None:
         f'Feature {i}' for i in range(len(halves))
     ]
     for name, values in zip(names, halves):
-        low, high = values.aminmax()
-        ratio = (high - low).item() / 2  # Of those of training, -1 to 1.
+        some = values.flatten()[::max(1, values.numel() // NUM_LOOKED_AT)]
+        low, high = some.quantile(torch.tensor([0.01, 0.99])).tolist()
+        ratio = (high - low) / 2  # Of those of training, -1 to 1.
         if not 1 / MAX_RATIO <= ratio <= MAX_RATIO:
             warnings.warn(
                 f"{name} spread {ratio:.3g} times as far as those that the "

@@ -131,15 +131,16 @@ class _Description:
         if _is_installed(cls):
             return ''
         out = []
-        for value in vars(cls).values():
-            value = getattr(value, '__func__', getattr(value, 'fget', value))
-            if not isinstance(value, FunctionType):
-                continue
-            if not readable:
-                out.append(self.value(value))
-            # Those that a dataclass is given follow from its source.
-            elif not _is_generated(inspect.unwrap(value)):
-                out.append(self._surroundings(value))
+        for name, value in vars(cls).items():
+            for part in _members(value):
+                if not isinstance(part, FunctionType):
+                    if not name.startswith('__'):  # Those are Python's.
+                        out.append(f'{name}: {self.value(part)}')
+                elif not readable:
+                    out.append(self.value(part))
+                # Those that a dataclass is given follow from its source.
+                elif not _is_generated(inspect.unwrap(part)):
+                    out.append(self._surroundings(part))
         return ', '.join(filter(None, out))
 
     def _surroundings(self, function: FunctionType) -> str:
@@ -168,6 +169,17 @@ class _Description:
         if source:
             self.sources[source] = None
         return bool(source)
+
+
+def _members(value: Any) -> tuple[Any, ...]:
+    """What an attribute of a class is made of."""
+    if isinstance(value, property):
+        return value.fget, value.fset, value.fdel
+    if isinstance(value, functools.cached_property):
+        return (value.func, )
+    if isinstance(value, functools.partialmethod):
+        return value.func, value.args, value.keywords
+    return (getattr(value, '__func__', value), )
 
 
 def _content(tensor: Tensor) -> tuple[Any, ...]:

@@ -167,8 +167,8 @@ class ExpectationMaximisation:
                                         on_iteration=report.on_iteration)
         if not found.confirmed:
             warnings.warn(
-                f"Of {len(found.starts)} starts, one alone found these laws, so "
-                f"the search may have got stuck: compare with another --seed, "
+                f"Of {len(found.starts)} starts, one alone found these laws; "
+                f"it may have got stuck: compare with another --seed, "
                 f"and keep what has the lower held-out cost.", stacklevel=2)
         history = pd.DataFrame(report.rows)
         with written_whole(os.path.join(self.out, 'em.csv')) as path:

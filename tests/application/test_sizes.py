@@ -17,6 +17,9 @@ def test_systems_like_those_of_training_are_fine(units):
         warnings.simplefilter('error')
         check_sizes(units, torch.randn(3, 10, 4))
         check_sizes(units, 3 * torch.randn(30, 10, 4))
+        x = torch.randn(30, 10, 4)
+        x[0, 0] = 1e3  # A single runaway.
+        check_sizes(units, x)
 
 
 @pytest.mark.parametrize('unit, said', [

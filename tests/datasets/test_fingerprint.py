@@ -224,3 +224,30 @@ def test_a_dataclass_is_told_by_its_source_and_values():
 def test_digest_is_a_short_name():
     assert digest('a') != digest('b')
     assert digest('a') == 'ca978112ca1b'  # The same in every run.
+
+
+def made_by(value):
+    """A class whose methods look all of it up, without a word of it in their
+    own source."""
+    class Scale:
+        factor = value
+        later = functools.cached_property(lambda self: value)
+        part = functools.partialmethod(len, value)
+
+    Scale.__module__ = 'somewhere'
+    return Scale
+
+
+def test_attributes_of_classes_count():
+    one, same, other = made_by([1]), made_by([1]), made_by([2])
+    assert describe(one()) == describe(same()) != describe(other())
+
+
+class Filled:
+    factor = 1.
+
+
+def test_values_set_on_a_class_count(monkeypatch):
+    before = describe(Filled())
+    monkeypatch.setattr(Filled, 'factor', 2.)
+    assert describe(Filled()) != before

@@ -165,7 +165,9 @@ def test_what_is_wrong_is_said(spoil, message):
 def test_times_in_another_unit_are_no_gaps():
     frame = table(dt=1.)  # Numbers of frames.
     with pytest.raises(ValueError, match='said to be 0.1, but .* it is 1 in'):
-        read(frame, time_step=0.1, max_gap=9)
+        read(frame, time_step=0.1, max_gap=8)
+    # Unless so many are to be filled in.
+    assert read(frame, time_step=0.5, max_gap=1)[0].x.shape == (2, 9, 2)
 
 
 def test_another_time_step_is_said():
