@@ -18,19 +18,10 @@ class CachedSystems(StoredSystems):
     :meth:`make`. Next to the systems, it can keep facts about them.
 
     Args:
-        root (str): Where data sets are kept; this one goes to `root/name`.
-        name (str): The name of this one's folder.
-        split (str): The beginning of the name of the folder therein.
         recipe (mapping): All that the systems depend on besides the filter
-            and transform below: the content of files, and arguments.
-        transform (callable, optional): Applied to a system on each access.
-        pre_transform (callable, optional): Applied once, before saving.
-        pre_filter (callable, optional): Which systems to keep.
-        force_reload (bool): Whether to make them again. (default: `False`)
+            and transform: the content of files, and arguments.
 
-    Raises:
-        OSError: If `root` cannot be written to, or has no room.
-        RuntimeError: If a stored file cannot be loaded.
+    The others, and what is raised, as for :class:`StoredSystems`.
     """
     #: What is known of the systems, in words and numbers.
     facts: dict[str, Any]

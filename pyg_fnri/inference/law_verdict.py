@@ -96,8 +96,7 @@ class LawCheck:
                 f"frame to frame, with a correlation of "
                 f"{self.persistence:.2f}): laws are missing, or many graphs "
                 f"are wrong.")
-        if self._is_one_way:
-            assert self.one_way is not None
+        if self.one_way is not None and clearly_above(self.one_way):
             out.append(
                 f"Laws predict better where each direction of a pair has a "
                 f"type of its own, by {self.one_way.mean:.2f} ± "
@@ -105,7 +104,7 @@ class LawCheck:
                 f"seem to be one-way. Train again with --directed.")
         if slips(self.slope):
             out.append(slip_message(self.slope))
-        if self._meets_walls:
+        if self.at_walls is not None and clearly_above(self.at_walls):
             out.append("Particles are turned back as if by walls, where the "
                        "laws know of none; check half_width.")
         out += [f"It looks as if {finding}." for finding in self.findings]
@@ -114,14 +113,6 @@ class LawCheck:
                        "line of a pair, or differ between particles; or "
                        "frames are too noisy.")
         return out
-
-    @property
-    def _meets_walls(self) -> bool:
-        return self.at_walls is not None and clearly_above(self.at_walls)
-
-    @property
-    def _is_one_way(self) -> bool:
-        return self.one_way is not None and clearly_above(self.one_way)
 
     @property
     def _much_is_unexplained(self) -> bool:
