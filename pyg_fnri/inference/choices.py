@@ -31,6 +31,38 @@ class Choices(NamedTuple):
     mutual: Tensor
     rounds: list[Tensor]
 
+    def among(self, kept: Tensor) -> 'Part':
+        """The choices among some particles.
+
+        Args:
+            kept: Which, :obj:`[num_nodes]` bool: all of a system or none.
+        """
+        if bool(kept.all()):
+            return Part(self, slice(None), slice(None))
+        of_part = kept[self.receiver]
+        node, place = kept.cumsum(0) - 1, of_part.cumsum(0) - 1
+        choice = of_part.nonzero().squeeze(-1)
+        choices = Choices(self.edge[choice], self.reverse[choice],
+                          node[self.sender[choice]],
+                          node[self.receiver[choice]], self.mutual[choice],
+                          [place[r[of_part[r]]] for r in self.rounds])
+        return Part(choices, kept.nonzero().squeeze(-1), choice)
+
+
+class Part(NamedTuple):
+    """Some systems of a batch.
+
+    Args:
+        choices: Theirs, with particles counted among those of the part; edges
+            keep their numbers.
+        particle: Which particles of the whole these are, :obj:`[n]`; a slice
+            of all, which copies nothing, where it is the whole.
+        choice: Likewise, which choices, :obj:`[v]`.
+    """
+    choices: Choices
+    particle: Tensor | slice
+    choice: Tensor | slice
+
 
 def find_choices(edge_index: Tensor, undirected: bool) -> Choices:
     """The choices of a graph over candidate edges :obj:`[2, num_edges]`.

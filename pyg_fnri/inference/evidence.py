@@ -18,6 +18,11 @@ class Evidence(ABC):
     transition and feature, :obj:`[num_nodes, num_transitions, F]`; those of
     transitions that say nothing about forces are zero.
     """
+    #: Errors that changes of many choices are tried with side by side, at the
+    #: most: in larger arrays it takes longer. None where a try of one choice
+    #: takes as long as one of all.
+    max_tried: Optional[int] = None
+
     @abstractmethod
     def errors(self, channels: Tensor) -> Tensor:
         """The errors under a graph, :obj:`[num_nodes, num_transitions, F]`."""

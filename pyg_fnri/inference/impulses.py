@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_fnri.inference.choices import Choices
+from pyg_fnri.inference.choices import Choices, Part
 from pyg_fnri.inference.evidence import Evidence
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
@@ -115,6 +115,18 @@ class Flights:
         out.frame = self.frame[transitions]
         return out
 
+    def part(self, part: Part) -> 'Flights':
+        """The same of some systems."""
+        out = copy.copy(self)
+        out.choices = part.choices
+        for name in ('change', 'valid'):
+            setattr(out, name, getattr(self, name)[part.particle])
+        for name in ('distance', 'direction', 'unit_effect'):
+            setattr(out, name, getattr(self, name)[part.choice])
+        if self.mass is not None:
+            out.mass = self.mass[part.particle]
+        return out
+
     def thinned(self, step: int) -> 'Flights':
         """Each so many-th transition from the first on that says anything:
         particles may all meet a wall before."""
@@ -145,6 +157,8 @@ class ImpulseEvidence(Evidence):
         flights: What happened.
         layer: The laws, and the scale of changes.
     """
+    max_tried = 4_000_000
+
     def __init__(self, flights: Flights, layer: ForceLawDecoder) -> None:
         self.flights = flights
         self.scale = layer.scale
@@ -154,6 +168,14 @@ class ImpulseEvidence(Evidence):
         #: [V, num_channels, num_transitions, 2D]
         self.effect = effect.transpose(0, 1).contiguous()
         self.change = flights.change / self.scale
+
+    def part(self, part: Part) -> 'ImpulseEvidence':
+        """The same of some systems."""
+        out = copy.copy(self)
+        out.flights = self.flights.part(part)
+        out.change = self.change[part.particle]
+        out.effect = self.effect[part.choice]
+        return out
 
     def errors(self, channels: Tensor) -> Tensor:
         effect = torch.einsum('vc,vc...->v...', channels, self.effect)

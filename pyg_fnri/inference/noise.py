@@ -1,7 +1,10 @@
 """Noise in observed frames: what errors of successive steps have in common."""
+import copy
+
 import torch
 from torch import Tensor
 
+from pyg_fnri.inference.choices import Part
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
 from pyg_fnri.inference.likelihood import bounded
 
@@ -87,6 +90,14 @@ class DecorrelatedEvidence(ImpulseEvidence):
             torch.arange(choices.edge.numel(), device=choices.edge.device))
         self.on_receiver = _solve(factor, choices.receiver, on_receiver)
         self.on_sender = _solve(factor, choices.sender, on_sender)
+
+    def part(self, part: Part) -> 'DecorrelatedEvidence':
+        out = copy.copy(self)
+        out.flights = self.flights.part(part)
+        out.change = self.change[part.particle]
+        out.on_receiver = self.on_receiver[part.choice]
+        out.on_sender = self.on_sender[part.choice]
+        return out
 
     def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
         return self.on_receiver[members], self.on_sender[members]

@@ -17,8 +17,9 @@ NUM_ROUNDS = 3
 #: How much of what particles said before stays, or it would swing to and fro.
 DAMPING = 0.5
 
-#: Entries of the arrays of particles that are solved for side by side.
-NUM_ENTRIES = 10_000_000
+#: Entries of the arrays of particles that are solved for side by side: larger
+#: ones are given back to the system, and it takes longer.
+NUM_ENTRIES = 4_000_000
 
 #: Those of a system that is not too large: of 200 particles under two forces,
 #: in 49 frames.
@@ -33,13 +34,12 @@ def relax_and_sweep(
     evidence: ImpulseEvidence,
     annealing: Sequence[Objective],
     start: Optional[Tensor] = None,
-    members: Optional[Tensor] = None,
 ) -> None:
     """Has graphs found by :func:`relax`, and sweeps over them with the last
     stages; with all stages, where one of the systems is too large to relax.
     Arguments are as there."""
-    if _is_small(search, evidence, members):
-        search.choice = relax(search, evidence, annealing, start, members)
+    if _is_small(search, evidence):
+        search.choice = relax(search, evidence, annealing, start)
         annealing = annealing[-NUM_SWEPT:]
     for stage in annealing:
         search.sweep(evidence, stage)
@@ -50,7 +50,6 @@ def relax(
     evidence: ImpulseEvidence,
     annealing: Sequence[Objective],
     start: Optional[Tensor] = None,
-    members: Optional[Tensor] = None,
 ) -> Tensor:
     r"""The most probable graphs where interactions may be of any strength,
     and come to be those of a type, in the manner of expectation propagation.
@@ -74,24 +73,20 @@ def relax(
         annealing: One iteration each, with its own cost.
         start: Probabilities of the options, :obj:`[V, M]`; by default, as the
             encoder's word weighs in the first stage.
-        members: Which choices to look at, :obj:`[v]`: all of a system or none;
-            all by default.
 
     Returns:
-        The most probable options, :obj:`[V]`; others keep the present ones.
+        The most probable options, :obj:`[V]`.
 
     Raises:
         ValueError: If forces are not finite, or too large to compute with.
     """
     choice = search.choice.clone()
-    if members is None:
-        members = torch.arange(choice.numel(), device=choice.device)
-    if not annealing or not members.numel():
+    if not annealing or not choice.numel():
         return choice
     if start is None:
         start = (annealing[0].prior_weight * search.log_prior).softmax(-1)
     options = search.options.double()
-    for part in _parts(search, evidence, members):
+    for part in _parts(search, evidence):
         particles = _Particles.of(search, evidence, part)
         if not bool(particles.effect.isfinite().all()):
             raise ValueError(NOT_FINITE)
@@ -117,15 +112,11 @@ def relax(
     return choice
 
 
-def _is_small(search: GraphSearch, evidence: ImpulseEvidence,
-              members: Optional[Tensor]) -> bool:
+def _is_small(search: GraphSearch, evidence: ImpulseEvidence) -> bool:
     """Whether the arrays of all particles of each system are small."""
-    choices = search.choices
-    if members is None:
-        members = torch.arange(choices.edge.numel(), device=choices.edge.device)
-    num_nodes, width = _sizes(search, members)
+    num_nodes, width = _sizes(search)
     entries = num_nodes * width * (width + evidence.change[0].numel())
-    return not members.numel() or int(entries.max()) <= MAX_ENTRIES
+    return not search.choice.numel() or int(entries.max()) <= MAX_ENTRIES
 
 
 class _Particles(NamedTuple):
@@ -226,10 +217,12 @@ def _incidences(search: GraphSearch, members: Tensor) -> tuple[Tensor, Tensor]:
                 [choices.receiver[members], choices.sender[members[both]]]))
 
 
-def _sizes(search: GraphSearch, members: Tensor) -> tuple[Tensor, Tensor]:
+def _sizes(search: GraphSearch) -> tuple[Tensor, Tensor]:
     """Particles of each system, and channels that act on the one with most of
     them, twice :obj:`[num_systems]`."""
-    _, particle = _incidences(search, members)
+    _, particle = _incidences(
+        search, torch.arange(search.choice.numel(),
+                             device=search.choice.device))
     degree = particle.bincount(minlength=search.system.numel())
     width = search.options.size(1) * degree.new_zeros(
         search.num_systems).scatter_reduce(0, search.system, degree, 'amax')
@@ -237,14 +230,13 @@ def _sizes(search: GraphSearch, members: Tensor) -> tuple[Tensor, Tensor]:
     return num_nodes, width
 
 
-def _parts(search: GraphSearch, evidence: ImpulseEvidence,
-           members: Tensor) -> Iterator[Tensor]:
+def _parts(search: GraphSearch, evidence: ImpulseEvidence) -> Iterator[Tensor]:
     """The choices of as many systems of about the same size as fit."""
-    owner = search.system[search.choices.receiver[members]]
-    num_nodes, width = _sizes(search, members)
+    owner = search.system[search.choices.receiver]
+    num_nodes, width = _sizes(search)
     order = width * search.num_systems + torch.arange(len(width),
                                                       device=width.device)
-    members = members[order[owner].argsort(stable=True)]
+    members = order[owner].argsort(stable=True)
     count = owner.bincount(minlength=search.num_systems)
     num_rows = evidence.change[0].numel()
     start = stop = filled = 0

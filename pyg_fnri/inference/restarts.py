@@ -47,43 +47,41 @@ def settle(
     """
     last = annealing[-1]
     stages = [*blind(annealing[:-1]), last]
-    everything = search.choices
-    owner = search.system[everything.receiver]  # System of each choice.
-    best = search.choice
+    search.choice = search.choice.clone()
     best_cost = search.cost(evidence, last)
-    settled = torch.zeros_like(best_cost, dtype=torch.bool)
     times_found = torch.ones_like(best_cost)
+    size = search.system.bincount(minlength=search.num_systems)
+    settled = size == 0
     # Relative: where all are of one size, costs stay as they are.
-    size = search.system.bincount(minlength=search.num_systems).clamp(min=1)
-    size = size / size.max()
+    size = size.clamp(min=1) / size.max()
     for number in range(num_restarts):
         if bool(settled.all()):
             break
-        is_open = ~settled[owner]
-        search.choices = everything._replace(
-            rounds=[r[is_open[r]] for r in everything.rounds])
-        search.choice = torch.where(is_open, search.draw(generator), best)
+        part = search.choices.among(~settled[search.system])
+        some, seen = search.part(part), evidence.part(part)
+        best, some.choice = some.choice, search.draw(generator)[part.choice]
         if number % 2 == 0:
-            drawn = torch.nn.functional.one_hot(search.choice,
-                                                search.options.size(0))
-            relax_and_sweep(search, evidence, stages,
-                            0.5 * drawn + 0.5 / drawn.size(1),
-                            is_open.nonzero().squeeze(-1))
+            drawn = torch.nn.functional.one_hot(some.choice,
+                                                some.options.size(0))
+            relax_and_sweep(some, seen, stages,
+                            0.5 * drawn + 0.5 / drawn.size(1))
         else:
             for stage in stages:
-                search.sweep(evidence, stage)
-        search.sweep(evidence, last)  # From afar, one is not always enough.
-        cost = search.cost(evidence, last)
+                some.sweep(seen, stage)
+        some.sweep(seen, last)  # From afar, one is not always enough.
+        cost = best_cost.clone()
+        cost[~settled] = some.cost(seen, last)
+        owner = search.system[search.choices.receiver[part.choice]]
         other = torch.zeros_like(settled)
-        other[owner[search.choice != best]] = True
+        other[owner[some.choice != best]] = True
         better = other & (cost < best_cost)
-        best = torch.where(better[owner], search.choice, best)
+        search.choice[part.choice] = torch.where(better[owner], some.choice,
+                                                 best)
         best_cost = torch.where(better, cost, best_cost)
         times_found = torch.where(better, 1, times_found + ~other)
         typical = (best_cost / size).median()
         inconspicuous = best_cost / size <= OUTLYING * typical
         settled |= (times_found >= 2) & inconspicuous
         settled |= times_found >= ENOUGH
-    search.choices, search.choice = everything, best
     search.sweep(evidence, last)  # For the conditional posterior of all.
     return int((~settled).sum())

@@ -1,4 +1,5 @@
 """The search for the best graph of each system, and for its posterior."""
+import copy
 from typing import NamedTuple, Optional
 
 import torch
@@ -6,7 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.data import check_edges
-from pyg_fnri.inference.choices import all_types, find_choices
+from pyg_fnri.inference.choices import Part, all_types, find_choices
 from pyg_fnri.inference.evidence import Evidence
 from pyg_fnri.inference.sweep import Objective, sweep
 from pyg_fnri.nn import RelationalAutoEncoder
@@ -97,6 +98,17 @@ class GraphSearch:
             raise ValueError(NOT_FINITE)
         self.choice, self.conditional = choice, conditional
         return int((choice != before).sum())
+
+    def part(self, part: Part) -> 'GraphSearch':
+        """A search of its own over some of the systems, which are counted
+        anew, from their present graphs."""
+        out = copy.copy(self)
+        out.system = self.system[part.particle].unique(return_inverse=True)[1]
+        out.choices = part.choices
+        out.log_posterior = [q[part.choice] for q in self.log_posterior]
+        for name in ('log_prior', 'choice', 'conditional'):
+            setattr(out, name, getattr(self, name)[part.choice])
+        return out
 
     @property
     def num_systems(self) -> int:

@@ -1,6 +1,6 @@
 """One look at each choice of a graph, given all others."""
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Optional, TypeVar
 
@@ -102,14 +102,14 @@ def sweep(
 
     Returns:
         The new options, :obj:`[V]`, and the conditional log-probability of
-        each option when its choice was looked at, :obj:`[V, M]`; zero where a
-        choice is in no round.
+        each option when its choice was looked at, :obj:`[V, M]`.
     """
     choice = choice.clone()
     channels = options[choice]
     errors = evidence.errors(channels)
     conditional = torch.zeros_like(log_prior)
-    for members in choices.rounds:
+    for members in _side_by_side(evidence, choices,
+                                 options.size(0) * errors[:1].numel()):
         at_receiver, at_sender = evidence.changed_errors(
             errors, channels, members, options)
         cost = objective.cost(at_receiver)
@@ -131,3 +131,15 @@ def sweep(
         both = choices.mutual[members]
         errors[choices.sender[members][both]] = at_sender[place, best][both]
     return choice, conditional
+
+
+def _side_by_side(evidence: Evidence, choices: Choices,
+                  num_errors: int) -> Iterator[Tensor]:
+    """Choices of a round, as many at once as the evidence takes, each with so
+    many errors."""
+    for members in choices.rounds:
+        if evidence.max_tried is None:
+            yield members
+        else:
+            yield from members.split(
+                max(1, evidence.max_tried // max(1, num_errors)))

@@ -126,7 +126,8 @@ def make_trainer(
 
     Raises:
         MisconfigurationException: If there is no such accelerator.
-        ValueError: If there are fewer systems than a batch takes.
+        ValueError: If there are fewer systems than a batch takes, or the run
+            is longer already.
     """
     recipe = module.recipe
     num_steps = num_systems // recipe.batch_size
@@ -137,6 +138,8 @@ def make_trainer(
     limits = (recipe.max_epochs * num_steps, recipe.max_steps)
     # A run shorter than the interval is still looked at when it ends.
     ends = [n for n in limits if n > 0]
+    if last is not None:
+        _check_not_shorter(last, min(ends))
     val_every = min([val_every, *ends])
     bar = RichProgressBar
     if recipe.max_steps > 0 and recipe.max_steps == min(ends):
@@ -161,6 +164,15 @@ def make_trainer(
         num_sanity_val_steps=0,
         enable_model_summary=False,
     )
+
+
+def _check_not_shorter(last: str, num_steps: int) -> None:
+    done = torch.load(last, map_location='cpu',
+                      weights_only=True)['global_step']
+    if num_steps < done:
+        raise ValueError(f"The run has {done} steps already, but this command "
+                         f"asks for {num_steps}; ask for more with "
+                         f"--max-steps or --max-epochs.")
 
 
 def check_burn_in(module: RelationalInference,

@@ -99,6 +99,34 @@ def test_rounds_of_a_system_do_not_depend_on_its_batch(make_system, undirected,
         first = last
 
 
+@pytest.mark.parametrize('undirected', [True, False])
+def test_choices_among_some_systems_are_those_of_these_alone(
+        make_system, undirected):
+    batch = mixed_sizes(make_system)
+    choices = find_choices(batch.edge_index, undirected)
+    kept = (batch.batch == 1) | (batch.batch == 3)
+    part = choices.among(kept)
+    alone = Batch.from_data_list([make_system(n) for n in (5, 4)])
+    expected = find_choices(alone.edge_index, undirected)
+    for name in ('sender', 'receiver', 'mutual'):
+        assert torch.equal(getattr(part.choices, name), getattr(expected, name))
+    assert ([r.tolist() for r in part.choices.rounds
+             if r.numel()] == [r.tolist() for r in expected.rounds])
+    # They are the same edges.
+    ends = part.particle[alone.edge_index[:, expected.edge]]
+    assert torch.equal(batch.edge_index[:, part.choices.edge], ends)
+    for name in ('edge', 'reverse'):
+        assert torch.equal(getattr(part.choices, name),
+                           getattr(choices, name)[part.choice])
+
+
+def test_all_systems_are_the_choices_themselves(edge_index):
+    choices = find_choices(edge_index, True)
+    part = choices.among(torch.ones(6 * 14, dtype=torch.bool))
+    assert part.choices is choices
+    assert torch.equal(choices.edge[part.choice], choices.edge)
+
+
 def test_all_types_are_all_combinations():
     types = all_types(CategoricalLatent([2, 3]))
     assert types.tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]

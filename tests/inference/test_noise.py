@@ -167,6 +167,29 @@ def test_changes_agree(evidence, assert_changes_agree):
     assert_changes_agree(made, search.choices, search.options)
 
 
+@pytest.mark.parametrize('correlated', [False, True])
+def test_evidence_of_some_systems_is_theirs(evidence, correlated):
+    search, evidence = evidence
+    if correlated:
+        evidence = DecorrelatedEvidence(
+            evidence, torch.tensor([[-0.4] * 4, [0.0] * 4, [0.1] * 4]))
+    channels = torch.rand(search.choice.numel(), 2)
+    errors = evidence.errors(channels)
+    part = search.choices.among(search.system != 1)
+    some = evidence.part(part)
+    assert torch.equal(some.errors(channels[part.choice]),
+                       errors[part.particle])
+    members = torch.randperm(part.choice.numel())
+    for one, all_ in zip(some.effects(members),
+                         evidence.effects(part.choice[members])):
+        assert torch.equal(one, all_)
+    flights, whole = some.flights, evidence.flights
+    for name in ('distance', 'direction', 'unit_effect'):
+        assert torch.equal(getattr(flights, name),
+                           getattr(whole, name)[part.choice])
+    assert torch.equal(evidence.errors(channels), errors)
+
+
 def test_errors_by_noise_become_independent():
     errors = steps(500, 40, 1, 0.7)
     flights = all_of(errors)

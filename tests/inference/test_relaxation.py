@@ -266,42 +266,39 @@ def test_parts_of_a_batch_equal_the_whole(simulate_systems, make_model,
     systems = [*simulate_systems(3, 6), *simulate_systems(3, 4)]
     batch = Batch.from_data_list([systems[i] for i in (0, 3, 4, 1, 2, 5)])
     search, evidence = problem(make_model(0 * batch.edge_label), batch)
-    everything, start = torch.arange(
-        search.choice.numel()), random_start(search)
+    everything = torch.arange(search.choice.numel())
+    start = random_start(search)
     expected = relax(search, evidence, ANNEALING[:2], start)
-    assert len(list(relaxation._parts(search, evidence, everything))) == 1
+    assert len(list(relaxation._parts(search, evidence))) == 1
     owner = batch.batch[search.choices.receiver]
     # Matrices, and rows of 48 transitions by 4 features, of each particle.
     small, large = (n * (2 * (n - 1)) * (2 * (n - 1) + 192) for n in (4, 6))
     for limit, sizes in [(1, [1] * 6), (2 * small, [2, 1, 1, 1, 1]),
                          (3 * large, [4, 2])]:
         monkeypatch.setattr(relaxation, 'NUM_ENTRIES', limit)
-        parts = list(relaxation._parts(search, evidence, everything))
+        parts = list(relaxation._parts(search, evidence))
         assert [owner[part].unique().numel() for part in parts] == sizes
         assert torch.equal(torch.cat(parts).sort().values, everything)
         found = relax(search, evidence, ANNEALING[:2], start)
         assert torch.equal(found, expected)
 
 
-def test_others_keep_their_options(systems, make_model):
+def test_some_systems_are_a_search_of_their_own(systems, make_model):
     batch = Batch.from_data_list(systems[:5])
     search, evidence = problem(make_model(0 * batch.edge_label), batch)
     search.choice = torch.randint(4, (50, ))
     before, effect = search.choice.clone(), evidence.effect.clone()
     everything = relax(search, evidence, ANNEALING)
-    owner = batch.batch[search.choices.receiver]
-    looked_at = (owner == 3) | (owner == 1)
-    members = looked_at.nonzero().squeeze(-1).flip(0)  # In any order.
-    found = relax(search, evidence, ANNEALING, members=members)
-    assert torch.equal(found[~looked_at], before[~looked_at])
-    assert torch.equal(found[looked_at], everything[looked_at])
-    assert not torch.equal(found[looked_at], before[looked_at])
+    kept = (batch.batch == 3) | (batch.batch == 1)
+    part = search.choices.among(kept)
+    some = search.part(part)
+    assert torch.equal(some.choice, before[part.choice])
+    found = relax(some, evidence.part(part), ANNEALING)
+    assert torch.equal(found, everything[part.choice])
+    assert not torch.equal(found, before[part.choice])
     # The caller decides what becomes of it.
     assert torch.equal(search.choice, before)
     assert torch.equal(evidence.effect, effect)
-    # No system at all.
-    found = relax(search, evidence, ANNEALING, members=members[:0])
-    assert torch.equal(found, before)
 
 
 def test_begins_where_it_is_told_to(dozens, make_model):

@@ -96,9 +96,38 @@ def test_settled_systems_are_left_alone(poor):
     same = torch.ones(24, dtype=torch.bool)
     same[poor.owner[first != poor.search.choice]] = False
     assert same.double().mean() > 0.9
-    # All choices are in some round again.
-    members = torch.cat(poor.search.choices.rounds)
-    assert members.sort().values.tolist() == list(range(240))
+
+
+def test_only_those_in_doubt_are_searched_again(poor, monkeypatch):
+    sweep, sizes = GraphSearch.sweep, []
+
+    def counted(search, evidence, stage):
+        assert evidence.errors(search.channels).size(0) == search.system.numel()
+        sizes.append(search.num_systems)
+        return sweep(search, evidence, stage)
+
+    monkeypatch.setattr(GraphSearch, 'sweep', counted)
+    guess = poor.search.choice
+    before = guess.clone()
+    poor.settle(24)
+    # All, then those that are not settled, and all for the posterior.
+    assert sizes[0] == sizes[-1] == 24
+    assert sizes[:-1] == sorted(sizes[:-1], reverse=True)
+    assert 0 < min(sizes) < 24
+    # A graph that someone has kept does not change.
+    assert torch.equal(guess, before)
+
+
+def test_a_number_without_a_system(systems, make_model):
+    """Numbers of systems may have gaps, such as after filtering."""
+    systems = systems[:4]
+    label = torch.cat([data.edge_label for data in systems])
+    problem, gap = (Search(systems, make_model(label)) for _ in range(2))
+    gap.search.system = gap.search.system + (gap.search.system > 1)
+    for each in (problem, gap):
+        each.search.choice = 0 * each.search.choice
+    assert problem.settle(5) == gap.settle(5) == 0
+    assert torch.equal(problem.search.choice, gap.search.choice)
 
 
 def test_posterior_is_that_of_the_best_graphs(poor):

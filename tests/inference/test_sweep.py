@@ -171,6 +171,38 @@ def test_each_choice_is_looked_at_given_all_others(systems, make_model,
         assert choice[c] == expected.argmax()
 
 
+@pytest.mark.parametrize('max_tried', [1, 5 * 4 * 48 * 4])
+def test_few_choices_at_once_equal_many(systems, make_model, monkeypatch,
+                                        max_tried):
+    batch = Batch.from_data_list(systems[:6])
+    problem = Problem(batch, make_model(batch.edge_label))
+    choice = problem.random()
+    expected = problem.sweep(choice, Stage(0.1, 0.5))
+    tries, changed_errors = [], ImpulseEvidence.changed_errors
+
+    def counted(evidence, errors, channels, members, options):
+        tries.append(members.numel())
+        return changed_errors(evidence, errors, channels, members, options)
+
+    monkeypatch.setattr(ImpulseEvidence, 'changed_errors', counted)
+    monkeypatch.setattr(ImpulseEvidence, 'max_tried', max_tried)
+    found = problem.sweep(choice, Stage(0.1, 0.5))
+    assert max(tries) == (1 if max_tried == 1 else 5) and sum(tries) == 60
+    assert torch.equal(found[0], expected[0])
+    torch.testing.assert_close(found[1], expected[1])
+
+
+def test_a_decoder_runs_once_for_each_option_and_round(systems, make_model):
+    batch = Batch.from_data_list(systems[:6])
+    problem = Problem(batch, make_model(batch.edge_label, laws=None),
+                      kind=DecoderEvidence)
+    errors, runs = DecoderEvidence.errors, []
+    problem.evidence.errors = lambda channels: (runs.append(
+        1), errors(problem.evidence, channels))[1]
+    problem.sweep(problem.random(), Stage(0.1, 0.5))
+    assert len(runs) == 1 + 4 * len(problem.choices.rounds)
+
+
 def test_input_is_left_as_it_is(pairs):
     choice = pairs.random()
     before = choice.clone()

@@ -116,6 +116,16 @@ def test_resumed_run_goes_on_at_its_last_step(script, tiny_arguments, tmp_path):
     assert best - 1 == history.set_index('step')['val_loss'].idxmin()
 
 
+def test_run_is_not_made_shorter(script, tiny_arguments, copied_run):
+    before = contents(copied_run)
+    with pytest.raises(SystemExit, match='has 3 steps .* asks for 1; .*--max'):
+        script.main([
+            *tiny_arguments, '--out',
+            str(copied_run), '--resume', '--max-steps', '1'
+        ])
+    assert contents(copied_run) == before
+
+
 @pytest.mark.filterwarnings('ignore:The dirpath has changed')
 def test_log_of_lost_steps_is_dropped(script, tiny_arguments, copied_run):
     # A run that was stopped two steps after its last checkpoint.
