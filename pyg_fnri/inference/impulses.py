@@ -101,11 +101,10 @@ class Flights:
         """Shift and impulse :obj:`[*, V, num_transitions, 2D]` of receivers
         by forces :obj:`[*, V, num_transitions, points]`."""
         # Point by point: there are three, too few for a matrix product.
-        parts = [
-            force[..., p, None] * self.unit_effect[..., p, :]
-            for p in range(force.size(-1))
-        ]
-        return torch.stack(parts).sum(0)
+        out = force[..., 0, None] * self.unit_effect[..., 0, :]
+        for p in range(1, force.size(-1)):
+            out += force[..., p, None] * self.unit_effect[..., p, :]
+        return out
 
     def take(self, transitions: slice) -> 'Flights':
         """The same of some transitions."""
