@@ -17,6 +17,9 @@ GAP = 1_000_000
 #: Points of the quadrature between two frames.
 NUM_POINTS = 3
 
+#: At how many distances laws are looked up at once.
+NUM_DISTANCES = 500_000
+
 
 class Flights:
     r"""What happens to particles and pairs between successive frames.
@@ -97,13 +100,14 @@ class Flights:
             [self.direction * weight.unsqueeze(-1) for weight in self.weight],
             dim=-1)
 
-    def integrate(self, force: Tensor) -> Tensor:
-        """Shift and impulse :obj:`[*, V, num_transitions, 2D]` of receivers
-        by forces :obj:`[*, V, num_transitions, points]`."""
+    def integrate(self, force: Tensor, choices: slice = slice(None)) -> Tensor:
+        """Shift and impulse :obj:`[*, v, num_transitions, 2D]` of receivers
+        by forces :obj:`[*, v, num_transitions, points]` of some choices."""
         # Point by point: there are three, too few for a matrix product.
-        out = force[..., 0, None] * self.unit_effect[..., 0, :]
+        unit_effect = self.unit_effect[choices]
+        out = force[..., 0, None] * unit_effect[..., 0, :]
         for p in range(1, force.size(-1)):
-            out += force[..., p, None] * self.unit_effect[..., p, :]
+            out += force[..., p, None] * unit_effect[..., p, :]
         return out
 
     def take(self, transitions: slice) -> 'Flights':
@@ -161,12 +165,20 @@ class ImpulseEvidence(Evidence):
     def __init__(self, flights: Flights, layer: ForceLawDecoder) -> None:
         self.flights = flights
         self.scale = layer.scale
-        with torch.no_grad():
-            force = layer.law(flights.distance)
-            effect = flights.integrate(force) / self.scale
-        #: [V, num_channels, num_transitions, 2D]
-        self.effect = effect.transpose(0, 1).contiguous()
         self.change = flights.change / self.scale
+        distance = flights.distance
+        #: [V, num_channels, num_transitions, 2D]
+        self.effect = self.change.new_empty(distance.size(0),
+                                            layer.law.num_channels,
+                                            *self.change.size()[1:])
+        # In parts, so that little memory is needed beside the result.
+        size = max(1, NUM_DISTANCES // max(1, distance[:1].numel()))
+        for start in range(0, distance.size(0), size):
+            part = slice(start, start + size)
+            with torch.no_grad():
+                force = layer.law(distance[part])
+                effect = flights.integrate(force, part) / self.scale
+            self.effect[part] = effect.transpose(0, 1)
 
     def part(self, part: Part) -> 'ImpulseEvidence':
         """The same of some systems."""

@@ -5,6 +5,7 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import fully_connected
+from pyg_fnri.inference import impulses
 from pyg_fnri.inference.choices import find_choices
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
 from pyg_fnri.nn import ForceLaw, ForceLawDecoder, StandardScaling
@@ -218,6 +219,17 @@ def test_true_graph_and_laws_leave_little(batch, make_model):
     nothing = evidence.errors(0 * channels)[flights.valid].abs()
     assert error.median() < 0.01 < 0.3 < nothing.median()
     assert error.quantile(0.9) < 0.1
+
+
+@pytest.mark.parametrize('num_distances', [1, 100])
+def test_laws_are_looked_up_in_parts(systems, monkeypatch, num_distances):
+    batch = Batch.from_data_list(systems[:2])
+    flights = make_flights(batch.x, batch.edge_index)
+    layer = make_layer()
+    expected = flights.integrate(layer.law(flights.distance)) / SCALE
+    monkeypatch.setattr(impulses, 'NUM_DISTANCES', num_distances)
+    found = ImpulseEvidence(flights, layer).effect
+    assert torch.equal(found, expected.detach().transpose(0, 1))
 
 
 def test_systems_side_by_side_equal_one_by_one(systems):
