@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullFormatter, NullLocator
+from matplotlib.ticker import EngFormatter, NullFormatter, NullLocator
 
 from .style import INK, LAYER_COLORS, WRONG, add_legend, make_panels
 
@@ -100,7 +100,10 @@ def _draw(ax: Axes, frame: pd.DataFrame, name: str, color: Any,
 def _set_axis(ax: Axes, values: np.ndarray) -> None:
     if values.min() > 0 and values.max() >= WIDE * values.min():
         ax.set_xscale('log')
-    ax.set_xticks(values, [f'{value:g}' for value in values])
+    thousands = EngFormatter(sep='')  # 5k.
+    ax.set_xticks(values, [
+        thousands(value) if value >= 1_000 else f'{value:g}' for value in values
+    ])
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.tick_params(labelsize=8 if len(values) < 7 else 7, labelcolor=INK)

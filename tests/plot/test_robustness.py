@@ -42,7 +42,7 @@ def test_quantities_have_columns_with_the_same_limits():
     assert second.get_xscale() == fourth.get_xscale() == 'log'
     assert first.get_xscale() == 'linear'
     assert [t.get_text()
-            for t in second.get_xticklabels()] == ['10', '100', '5000']
+            for t in second.get_xticklabels()] == ['10', '100', '5k']
 
 
 def test_failed_runs_are_marked(legend_texts, assert_saves):
