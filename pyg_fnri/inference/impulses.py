@@ -89,15 +89,14 @@ class Flights:
         ]
         offset = torch.stack(
             [at[choices.receiver] - at[choices.sender] for at in path], dim=2)
-        #: [V, num_transitions, points], above zero, and the direction of
-        #: receivers.
+        #: [V, num_transitions, points], above zero.
         self.distance = offset.norm(dim=-1).clamp(
             min=shortest_distance(offset.dtype))
-        self.direction = offset / self.distance.unsqueeze(-1)
+        direction = offset / self.distance.unsqueeze(-1)
         #: What a unit of force at a point adds to shift and impulse of the
         #: receiver, [V, num_transitions, points, 2D].
         self.unit_effect = torch.cat(
-            [self.direction * weight.unsqueeze(-1) for weight in self.weight],
+            [direction * weight.unsqueeze(-1) for weight in self.weight],
             dim=-1)
 
     def integrate(self, force: Tensor, choices: slice = slice(None)) -> Tensor:
@@ -113,7 +112,7 @@ class Flights:
     def take(self, transitions: slice) -> 'Flights':
         """The same of some transitions."""
         out = copy.copy(self)
-        for name in ('change', 'valid', 'distance', 'direction', 'unit_effect'):
+        for name in ('change', 'valid', 'distance', 'unit_effect'):
             setattr(out, name, getattr(self, name)[:, transitions])
         out.frame = self.frame[transitions]
         return out
@@ -124,7 +123,7 @@ class Flights:
         out.choices = part.choices
         for name in ('change', 'valid'):
             setattr(out, name, getattr(self, name)[part.particle])
-        for name in ('distance', 'direction', 'unit_effect'):
+        for name in ('distance', 'unit_effect'):
             setattr(out, name, getattr(self, name)[part.choice])
         if self.mass is not None:
             out.mass = self.mass[part.particle]

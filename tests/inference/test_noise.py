@@ -184,7 +184,7 @@ def test_evidence_of_some_systems_is_theirs(evidence, correlated):
                          evidence.effects(part.choice[members])):
         assert torch.equal(one, all_)
     flights, whole = some.flights, evidence.flights
-    for name in ('distance', 'direction', 'unit_effect'):
+    for name in ('distance', 'unit_effect'):
         assert torch.equal(getattr(flights, name),
                            getattr(whole, name)[part.choice])
     assert torch.equal(evidence.errors(channels), errors)
