@@ -62,4 +62,5 @@ class Columns:
             empty = table[name].isna().to_numpy().nonzero()[0]
             if empty.size:
                 raise ValueError(f'Row {empty[0]} has no {name!r}; every row '
-                                 f'needs one.')
+                                 f'needs one, and in a file, names such as '
+                                 f'NA, None and null stand for none.')

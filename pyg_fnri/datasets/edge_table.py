@@ -217,4 +217,6 @@ def _check_columns(table: pd.DataFrame, names: Sequence[str],
                              f'{[*table.columns]}.')
         empty = table[name].isna().to_numpy().nonzero()[0]
         if empty.size:
-            raise ValueError(f'Row {empty[0]} of the {what} has no {name!r}.')
+            raise ValueError(f'Row {empty[0]} of the {what} has no {name!r}; '
+                             f'in a file, names such as NA, None and null '
+                             f'stand for none.')
