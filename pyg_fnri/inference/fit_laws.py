@@ -7,6 +7,11 @@ from pyg_fnri.inference.sweep import Objective
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
 
+#: Changes of a particle between two frames to fit laws to, at the most: others
+#: say nothing new, and take memory.
+MOST_CHANGES = 400_000
+
+
 def fit_scale(layer: ForceLawDecoder, flights: Flights) -> None:
     """Sets the typical change by forces: 1.48 times the median absolute one,
     of positions and of velocities.
@@ -54,7 +59,8 @@ def fit_laws(
         cost: What to minimise, of errors in units of :obj:`layer.scale`.
         generator: Picks the transitions to look at.
         num_transitions: How many of them, of those that say anything; all if
-            there are fewer.
+            there are fewer, and fewer where particles are many
+            (:data:`MOST_CHANGES`).
         num_iterations: Of reweighting.
 
     Raises:
@@ -69,8 +75,10 @@ def fit_laws(
     law = layer.law
     # In some, all particles may meet a wall.
     usable = flights.valid.any(0).nonzero().squeeze(-1)
+    most = max(1, MOST_CHANGES // flights.change.size(0))
     picked = torch.randperm(usable.numel(), generator=generator,
-                            device=generator.device)[:num_transitions]
+                            device=generator.device)
+    picked = picked[:min(num_transitions, most)]
     picked = usable[picked.to(usable.device)]
     # One design matrix a transition: [num_nodes * 2D, num_channels * knots].
     designs = [_design(layer, flights, channels, t) for t in picked.tolist()]

@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
+import pyg_fnri.inference.fit_laws as fit_laws_file
 from pyg_fnri.inference import Stage
 from pyg_fnri.inference.choices import find_choices
 from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
@@ -65,6 +66,22 @@ def test_true_graphs_give_the_true_laws(flights, truth):
     layer = make_layer()
     fit(layer, flights, truth)
     assert (law_error(layer.law, flights) < 0.02).all()
+
+
+def test_many_particles_need_few_transitions(flights, truth, monkeypatch):
+    looked_at, design = [], fit_laws_file._design
+
+    def counted(layer, flights, channels, transition):
+        looked_at.append(transition)
+        return design(layer, flights, channels, transition)
+
+    monkeypatch.setattr(fit_laws_file, '_design', counted)
+    num_nodes = flights.change.size(0)
+    for most, expected in ((3 * num_nodes, 3), (1, 1)):
+        monkeypatch.setattr(fit_laws_file, 'MOST_CHANGES', most)
+        looked_at.clear()
+        fit(make_layer(), flights, truth, (0.1, ), num_iterations=1)
+        assert len({*looked_at}) == len(looked_at) == expected
 
 
 def test_corrupted_transitions_do_little_harm(flights, truth):
