@@ -153,8 +153,8 @@ class Study:
                        num_particles=self.standard.num_particles)
 
 
-#: The figures, in less than half an hour a seed; and seconds, to see that all
-#: works.
+#: The figures, in about three quarters of an hour a seed; and seconds, to see
+#: that all works.
 STUDIES: dict[str, Study] = {
     'full':
     Study(
