@@ -5,6 +5,8 @@ from typing import Optional
 
 import pandas as pd
 
+from .names import check_none_missing
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -59,8 +61,4 @@ class Columns:
         if len(table) == 0:
             raise ValueError('The table has no rows.')
         for name in self.keys:
-            empty = table[name].isna().to_numpy().nonzero()[0]
-            if empty.size:
-                raise ValueError(f'Row {empty[0]} has no {name!r}; every row '
-                                 f'needs one, and in a file, names such as '
-                                 f'NA, None and null stand for none.')
+            check_none_missing(table[name])

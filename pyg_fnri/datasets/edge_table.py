@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .names import Name, as_name, number_names, plain
+from .names import Name, as_name, check_none_missing, number_names, plain
 from .recording import Recording
 
 
@@ -215,8 +215,4 @@ def _check_columns(table: pd.DataFrame, names: Sequence[str],
             raise ValueError(f'A table of {what} must have one column '
                              f'{name!r}, but its columns are '
                              f'{[*table.columns]}.')
-        empty = table[name].isna().to_numpy().nonzero()[0]
-        if empty.size:
-            raise ValueError(f'Row {empty[0]} of the {what} has no {name!r}; '
-                             f'in a file, names such as NA, None and null '
-                             f'stand for none.')
+        check_none_missing(table[name], f' of the {what}')

@@ -34,6 +34,23 @@ def as_name(value: Any) -> Name:
     return str(value)
 
 
+def check_none_missing(column: pd.Series, of: str = '') -> None:
+    """Makes sure that each row has a name, or a time.
+
+    Args:
+        column (Series): The names; its own is said.
+        of (str): What the rows are of.
+
+    Raises:
+        ValueError: If one has none.
+    """
+    empty = column.isna().to_numpy().nonzero()[0]
+    if empty.size:
+        raise ValueError(f'Row {empty[0]}{of} has no {column.name!r}; every '
+                         f'row needs one, and in a file, names such as NA, '
+                         f'None and null stand for none.')
+
+
 def plain(value: Any) -> Any:
     """A cell of a table as plain Python has it."""
     return value.item() if isinstance(value, np.generic) else value

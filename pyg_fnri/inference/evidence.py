@@ -1,4 +1,5 @@
 """How well graphs explain observed frames, one step at a time."""
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Optional
@@ -19,9 +20,9 @@ class Evidence(ABC):
     transitions that say nothing about forces are zero.
     """
     #: Errors that changes of many choices are tried with side by side, at the
-    #: most: in larger arrays it takes longer. None where a try of one choice
-    #: takes as long as one of all.
-    max_tried: Optional[int] = None
+    #: most: in larger arrays it takes longer. No limit where a try of one
+    #: choice takes as long as one of all.
+    max_tried: int = sys.maxsize
 
     @abstractmethod
     def errors(self, channels: Tensor) -> Tensor:

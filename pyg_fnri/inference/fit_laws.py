@@ -6,7 +6,6 @@ from pyg_fnri.inference.impulses import Flights
 from pyg_fnri.inference.sweep import Objective
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
-
 #: Changes of a particle between two frames to fit laws to, at the most: others
 #: say nothing new, and take memory.
 MOST_CHANGES = 400_000

@@ -1,6 +1,7 @@
 """The evidence of force laws, by the impulse of each pair between frames."""
 import copy
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -160,6 +161,8 @@ class ImpulseEvidence(Evidence):
         layer: The laws, and the scale of changes.
     """
     max_tried = 4_000_000
+    #: Attributes with a row for each choice.
+    of_choices: ClassVar[Sequence[str]] = ('effect', )
 
     def __init__(self, flights: Flights, layer: ForceLawDecoder) -> None:
         self.flights = flights
@@ -184,7 +187,8 @@ class ImpulseEvidence(Evidence):
         out = copy.copy(self)
         out.flights = self.flights.part(part)
         out.change = self.change[part.particle]
-        out.effect = self.effect[part.choice]
+        for name in self.of_choices:
+            setattr(out, name, getattr(self, name)[part.choice])
         return out
 
     def errors(self, channels: Tensor) -> Tensor:

@@ -1,10 +1,7 @@
 """Noise in observed frames: what errors of successive steps have in common."""
-import copy
-
 import torch
 from torch import Tensor
 
-from pyg_fnri.inference.choices import Part
 from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
 from pyg_fnri.inference.likelihood import bounded
 
@@ -79,6 +76,8 @@ class DecorrelatedEvidence(ImpulseEvidence):
         evidence: The errors of force laws.
         correlation: Of errors 1, 2, ... steps apart, :obj:`[NUM_LAGS, F]`.
     """
+    of_choices = ('on_receiver', 'on_sender')
+
     def __init__(self, evidence: ImpulseEvidence, correlation: Tensor) -> None:
         self.flights = flights = evidence.flights
         self.scale = evidence.scale
@@ -90,14 +89,6 @@ class DecorrelatedEvidence(ImpulseEvidence):
             torch.arange(choices.edge.numel(), device=choices.edge.device))
         self.on_receiver = _solve(factor, choices.receiver, on_receiver)
         self.on_sender = _solve(factor, choices.sender, on_sender)
-
-    def part(self, part: Part) -> 'DecorrelatedEvidence':
-        out = copy.copy(self)
-        out.flights = self.flights.part(part)
-        out.change = self.change[part.particle]
-        out.on_receiver = self.on_receiver[part.choice]
-        out.on_sender = self.on_sender[part.choice]
-        return out
 
     def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
         return self.on_receiver[members], self.on_sender[members]

@@ -137,9 +137,6 @@ def _side_by_side(evidence: Evidence, choices: Choices,
                   num_errors: int) -> Iterator[Tensor]:
     """Choices of a round, as many at once as the evidence takes, each with so
     many errors."""
+    size = max(1, evidence.max_tried // max(1, num_errors))
     for members in choices.rounds:
-        if evidence.max_tried is None:
-            yield members
-        else:
-            yield from members.split(
-                max(1, evidence.max_tried // max(1, num_errors)))
+        yield from members.split(size)
