@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo example test test-slow lint format clean
+.PHONY: help demo example test test-slow lint format count clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -27,14 +27,17 @@ test-slow: $(VENV)/.installed  ## Run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
 lint: $(VENV)/.installed  ## Check style and types
-	$(BIN)/flake8 pyg_fnri scripts tests
-	$(BIN)/isort --check-only pyg_fnri scripts tests
-	$(BIN)/yapf --diff --recursive pyg_fnri scripts tests
+	$(BIN)/flake8 pyg_fnri scripts benchmarks tests
+	$(BIN)/isort --check-only pyg_fnri scripts benchmarks tests
+	$(BIN)/yapf --diff --recursive pyg_fnri scripts benchmarks tests
 	$(BIN)/mypy
 
 format: $(VENV)/.installed  ## Format the code
-	$(BIN)/isort pyg_fnri scripts tests
-	$(BIN)/yapf --in-place --recursive pyg_fnri scripts tests
+	$(BIN)/isort pyg_fnri scripts benchmarks tests
+	$(BIN)/yapf --in-place --recursive pyg_fnri scripts benchmarks tests
+
+count:  ## Count lines and files against the budget
+	$(PYTHON) benchmarks/count.py
 
 clean:  ## Remove the environment, generated data and runs
 	rm -rf $(VENV) build *.egg-info runs datasets/*/

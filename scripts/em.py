@@ -9,7 +9,7 @@ does the same from scratch, and can be resumed.
 
 Writes into --out: best.ckpt, whose decoder is made of the laws; em.csv and
 em.png, a row per iteration; laws.ckpt, the model before the encoder has
-learned; and taught, the log of its learning. Look at the result with
+learned; and distilled, the log of its learning. Look at the result with
 scripts/evaluate.py --refine.
 
 What it takes for granted, and the paper's decoder does not: forces act along
@@ -25,7 +25,8 @@ from typing import Optional
 
 import torch
 
-from pyg_fnri.opening import open_dataset
+from pyg_fnri.datasets.spec import open_dataset
+from pyg_fnri.datasets.stored import check_writable
 from pyg_fnri.training import (
     EMSettings,
     ExpectationMaximisation,
@@ -34,7 +35,6 @@ from pyg_fnri.training import (
 )
 from pyg_fnri.training.arguments import positive
 from pyg_fnri.transforms import SplitTrajectory
-from pyg_fnri.writing import check_writable
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -52,11 +52,11 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
         help='training systems that laws and graphs are '
         'fitted on [%(default)s]')
     parser.add_argument(
-        '--num-taught', type=int, default=EMSettings.num_taught,
+        '--num-distilled', type=int, default=EMSettings.num_distilled,
         help='training systems whose graphs the encoder '
         'learns; 0 leaves it as it is [%(default)s]')
-    parser.add_argument('--taught-steps', type=positive,
-                        default=EMSettings.taught_steps,
+    parser.add_argument('--distilled-steps', type=positive,
+                        default=EMSettings.distilled_steps,
                         help='steps in which it does [%(default)s]')
     parser.add_argument(
         '--interval', type=float,
@@ -86,8 +86,9 @@ def main(argv: Optional[list[str]] = None) -> None:
         guess = load_checkpoint(args.checkpoint)
         guess.require('encoder')
         check_out(args.out, args.checkpoint)
-        settings = EMSettings(args.num_systems, args.num_taught,
-                              args.taught_steps, args.interval, args.half_width)
+        settings = EMSettings(args.num_systems, args.num_distilled,
+                              args.distilled_steps, args.interval,
+                              args.half_width)
         guess.config = replace(guess.config, seed=args.seed)
         split = SplitTrajectory(guess.config.num_observed)
         train, val = (open_dataset(guess.config.data, args.root, name, split)

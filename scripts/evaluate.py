@@ -37,7 +37,8 @@ from rich.progress import track
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_fnri import published
+from pyg_fnri.datasets.spec import Systems, open_dataset
+from pyg_fnri.datasets.stored import check_writable, written_whole
 from pyg_fnri.evaluation import (
     Graph,
     LawCurves,
@@ -46,16 +47,15 @@ from pyg_fnri.evaluation import (
     guessing_accuracy,
     law_curves,
     print_report,
+    published,
     write_pictures,
 )
 from pyg_fnri.inference import refine, sample_posterior
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import Relabelling
 from pyg_fnri.nn import ForceLawDecoder, RelationalAutoEncoder
-from pyg_fnri.opening import Systems, open_dataset
 from pyg_fnri.training import RelationalInference, load_checkpoint
 from pyg_fnri.transforms import SplitTrajectory
-from pyg_fnri.writing import check_writable, written_whole
 
 #: Gives the graphs of a model and a batch.
 Infer = Callable[[RelationalAutoEncoder, Data], Graph]

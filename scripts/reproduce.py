@@ -46,6 +46,7 @@ from typing import Optional
 from filelock import Timeout
 from rich.console import Console
 
+from pyg_fnri.datasets.stored import check_writable
 from pyg_fnri.experiments import (
     MODELS,
     NAMES,
@@ -66,7 +67,6 @@ from pyg_fnri.experiments import (
 )
 from pyg_fnri.experiments.cell import MORE_NAMES, REGIMES, TABLES
 from pyg_fnri.experiments.sibling import load_sibling
-from pyg_fnri.writing import check_writable
 
 #: What writes a figure.
 WRITERS = {

@@ -38,6 +38,7 @@ from typing import Optional
 
 import torch
 
+from pyg_fnri.datasets.stored import check_writable, written_whole
 from pyg_fnri.experiments.ablations import ABLATIONS
 from pyg_fnri.experiments.law_finding import NAME, TYPES, LawFinder
 from pyg_fnri.experiments.robustness import CURVES, STUDIES, Study
@@ -49,7 +50,6 @@ from pyg_fnri.experiments.robustness_report import (
 from pyg_fnri.plot import plot_robustness
 from pyg_fnri.training import RelationalInference, load_checkpoint
 from pyg_fnri.training.arguments import positive
-from pyg_fnri.writing import check_writable, written_whole
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:

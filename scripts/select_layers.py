@@ -56,6 +56,8 @@ from typing import Optional
 
 from rich.console import Console
 
+from pyg_fnri.datasets.spec import check_directions, open_dataset
+from pyg_fnri.datasets.stored import check_writable
 from pyg_fnri.experiments.candidate import Candidate
 from pyg_fnri.experiments.candidate_runs import CandidateRuns
 from pyg_fnri.experiments.selection import Selection, select
@@ -66,9 +68,7 @@ from pyg_fnri.experiments.selection_report import (
 )
 from pyg_fnri.experiments.sibling import load_sibling
 from pyg_fnri.experiments.simulated_files import write_simulated
-from pyg_fnri.opening import check_directions, open_dataset
 from pyg_fnri.training.reading_arguments import as_options
-from pyg_fnri.writing import check_writable
 
 CANDIDATES = [Candidate.from_name(n) for n in ('2', '3', '2,2', '2,3', '2,2,2')]
 #: Options of scripts/train.py that are this script's to give.

@@ -1,10 +1,18 @@
 """A trained model applied to other systems: their interaction graphs, as
 tables, networks and pictures."""
-from .drawing import draw_graphs
-from .files import check_results, present_results, write_results
-from .graphs import InferredGraphs, infer_each, infer_shared
-from .sizes import check_sizes
-from .systems import OwnSystems, observe, open_systems
+from pyg_fnri.application.drawing import draw_graphs
+from pyg_fnri.application.files import (
+    check_results,
+    present_results,
+    write_results,
+)
+from pyg_fnri.application.graphs import (
+    InferredGraphs,
+    infer_each,
+    infer_shared,
+)
+from pyg_fnri.application.sizes import check_sizes
+from pyg_fnri.application.systems import OwnSystems, observe, open_systems
 
 __all__ = [
     'InferredGraphs',

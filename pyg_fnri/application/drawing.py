@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from pyg_fnri.datasets.spec import OWN_UNIT
 from pyg_fnri.inference import Refined
-from pyg_fnri.opening import OWN_UNIT
 from pyg_fnri.plot import plot_adjacency, plot_multiplex, plot_trajectories
 from pyg_fnri.training import RelationalInference
 

@@ -7,7 +7,7 @@ import networkx as nx
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pyg_fnri.writing import check_writable
+from pyg_fnri.datasets.stored import check_writable
 
 #: All that there can be.
 RESULTS = ('edges.csv', 'graphs.graphml', 'graph.png', 'heatmap.png',

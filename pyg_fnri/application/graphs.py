@@ -9,12 +9,11 @@ from rich.progress import track
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from pyg_fnri.application.systems import OwnSystems, observe
 from pyg_fnri.convert import to_networkx, to_pandas
 from pyg_fnri.inference import Refined, refine, shared_graph
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.training import RelationalInference
-
-from .systems import OwnSystems, observe
 
 #: Systems in a batch.
 BATCH_SIZE = 100

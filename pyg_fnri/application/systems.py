@@ -4,7 +4,7 @@ from typing import Any, Optional, Union
 
 from pyg_fnri.datasets import NRIFolder, TrajectoryTable
 from pyg_fnri.datasets.named_systems import find_system
-from pyg_fnri.opening import (
+from pyg_fnri.datasets.spec import (
     describe_files,
     frame_interval,
     open_dataset,
@@ -32,7 +32,7 @@ def open_systems(
     Args:
         config (Config): That of the model.
         data, edges, window, stride: As for
-            :func:`~pyg_fnri.opening.describe_files`.
+            :func:`~pyg_fnri.datasets.spec.describe_files`.
         root (str): Where data sets are kept.
         reading (mapping, optional): How the trajectories are read, where it
             differs from how those of training were.

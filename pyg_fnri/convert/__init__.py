@@ -1,7 +1,7 @@
 """Interaction graphs in other libraries' terms: matrices, pandas, networkx."""
-from .adjacency import from_adjacency, to_adjacency
-from .graph import to_networkx
-from .table import to_pandas
+from pyg_fnri.convert.adjacency import from_adjacency, to_adjacency
+from pyg_fnri.convert.graph import to_networkx
+from pyg_fnri.convert.table import to_pandas
 
 __all__ = [
     'from_adjacency',

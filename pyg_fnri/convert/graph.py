@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
 
-from .labels import Probability, read_labels
+from pyg_fnri.convert.labels import Probability, read_labels
 
 
 def to_networkx(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from .adjacency import check_shapes
+from pyg_fnri.convert.adjacency import check_shapes
 
 #: Of each edge and layer, `[E, L]`, or of all types, `[E, K]` for each layer.
 Probability = Union[Tensor, Sequence[Tensor]]

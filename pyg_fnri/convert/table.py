@@ -6,7 +6,7 @@ import pandas as pd
 from torch import Tensor
 from torch_geometric.data import Data
 
-from .labels import Probability, read_labels
+from pyg_fnri.convert.labels import Probability, read_labels
 
 
 def to_pandas(

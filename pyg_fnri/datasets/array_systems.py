@@ -3,8 +3,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .names import Name
-from .recording import Recording
+from pyg_fnri.datasets.names import Name
+from pyg_fnri.datasets.recording import Recording
 
 
 def array_recordings(

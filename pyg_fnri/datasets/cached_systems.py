@@ -5,9 +5,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
-from .fingerprint import describe
-from .storage import save_once
-from .stored_systems import Joined, StoredSystems, save_systems, save_text
+from pyg_fnri.datasets.fingerprint import describe
+from pyg_fnri.datasets.storage import save_once
+from pyg_fnri.datasets.stored_systems import (
+    Joined,
+    StoredSystems,
+    save_systems,
+    save_text,
+)
 
 
 class CachedSystems(StoredSystems):

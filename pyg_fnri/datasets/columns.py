@@ -5,7 +5,7 @@ from typing import Optional
 
 import pandas as pd
 
-from .names import check_none_missing
+from pyg_fnri.datasets.names import check_none_missing
 
 
 @dataclass(frozen=True)

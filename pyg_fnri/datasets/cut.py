@@ -5,9 +5,15 @@ from typing import Optional
 
 import numpy as np
 
-from .recording import Recording, derive_velocity
-from .splits import SPLITS, check_fractions, split_systems, split_time, windows
-from .whole_numbers import whole
+from pyg_fnri.datasets.recording import Recording, derive_velocity
+from pyg_fnri.datasets.splits import (
+    SPLITS,
+    check_fractions,
+    split_systems,
+    split_time,
+    windows,
+)
+from pyg_fnri.datasets.whole_numbers import whole
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .names import Name, as_name, check_none_missing, number_names, plain
-from .recording import Recording
+from pyg_fnri.datasets.names import (
+    Name,
+    as_name,
+    check_none_missing,
+    number_names,
+    plain,
+)
+from pyg_fnri.datasets.recording import Recording
 
 
 def candidate_edges(

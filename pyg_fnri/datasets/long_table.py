@@ -4,9 +4,9 @@ from typing import Any, Optional
 import numpy as np
 import pandas as pd
 
-from .columns import Columns
-from .names import Name, number_names, plain
-from .recording import Recording, describe_time
+from pyg_fnri.datasets.columns import Columns
+from pyg_fnri.datasets.names import Name, number_names, plain
+from pyg_fnri.datasets.recording import Recording, describe_time
 
 #: By how much of a time step the times may be off, since files round them.
 TOLERANCE = 0.05

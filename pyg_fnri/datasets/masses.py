@@ -4,7 +4,7 @@ from typing import Union
 
 import numpy as np
 
-from .recording import Recording
+from pyg_fnri.datasets.recording import Recording
 
 
 def take_masses(recording: Recording, name: Union[int, str]) -> Recording:

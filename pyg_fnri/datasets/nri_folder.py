@@ -10,16 +10,15 @@ import numpy as np
 from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory
-
-from .cached_systems import CachedSystems
-from .edge_table import report_left_out, report_one_way
-from .edge_values import find_values, to_types
-from .joined import join
-from .names import Name
-from .recording import Recording
-from .sources import content_digest, folder_name, read_arrays
-from .splits import SPLITS
-from .stored_systems import Joined
+from pyg_fnri.datasets.cached_systems import CachedSystems
+from pyg_fnri.datasets.edge_table import report_left_out, report_one_way
+from pyg_fnri.datasets.edge_values import find_values, to_types
+from pyg_fnri.datasets.joined import join
+from pyg_fnri.datasets.names import Name
+from pyg_fnri.datasets.recording import Recording
+from pyg_fnri.datasets.sources import content_digest, folder_name, read_arrays
+from pyg_fnri.datasets.splits import SPLITS
+from pyg_fnri.datasets.stored_systems import Joined
 
 #: A part of every digest. Raise it whenever other systems are made of the same
 #: folder.

@@ -8,19 +8,22 @@ from typing import Optional
 import numpy as np
 
 from pyg_fnri.data import from_trajectory
+from pyg_fnri.datasets.fingerprint import describe
+from pyg_fnri.datasets.graph_split import GraphSplit
+from pyg_fnri.datasets.joined import join
+from pyg_fnri.datasets.named_systems import find_system
+from pyg_fnri.datasets.splits import SPLITS
+from pyg_fnri.datasets.storage import save_once
+from pyg_fnri.datasets.stored_systems import (
+    StoredSystems,
+    save_systems,
+    save_text,
+)
+from pyg_fnri.datasets.system_recipe import describe_system
+from pyg_fnri.datasets.whole_numbers import whole
 from pyg_fnri.simulation import Force, System
 from pyg_fnri.simulation.checks import edge_types as check_edge_types
 from pyg_fnri.simulation.checks import features as check_features
-
-from .fingerprint import describe
-from .graph_split import GraphSplit
-from .joined import join
-from .named_systems import find_system
-from .splits import SPLITS
-from .storage import save_once
-from .stored_systems import StoredSystems, save_systems, save_text
-from .system_recipe import describe_system
-from .whole_numbers import whole
 
 #: A part of every data set's digest. Raise it whenever the simulation or the
 #: stored format changes, so that no old file is served for a new recipe.

@@ -5,13 +5,13 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from .array_systems import array_recordings
-from .columns import Columns
-from .long_table import read_recordings
-from .masses import take_masses
-from .recording import Recording, fill_gaps
-from .sources import Source, is_array, read_arrays, read_table
-from .whole_numbers import whole
+from pyg_fnri.datasets.array_systems import array_recordings
+from pyg_fnri.datasets.columns import Columns
+from pyg_fnri.datasets.long_table import read_recordings
+from pyg_fnri.datasets.masses import take_masses
+from pyg_fnri.datasets.recording import Recording, fill_gaps
+from pyg_fnri.datasets.sources import Source, is_array, read_arrays, read_table
+from pyg_fnri.datasets.whole_numbers import whole
 
 #: A feature: of a table, the name of its column; of an array, its number.
 Feature = Union[int, str]

@@ -6,7 +6,7 @@ from typing import Any, Optional
 import numpy as np
 import pandas as pd
 
-from .names import Name
+from pyg_fnri.datasets.names import Name
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from filelock import FileLock
 
-from pyg_fnri.writing import written_whole
+from pyg_fnri.datasets.stored import written_whole
 
 
 def save_once(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-from .fingerprint import digest
+from pyg_fnri.datasets.fingerprint import digest
 
 Joined = tuple[Data, Optional[dict[str, Tensor]]]
 

@@ -3,9 +3,8 @@ import inspect
 
 import numpy as np
 
+from pyg_fnri.datasets.fingerprint import describe
 from pyg_fnri.simulation import Force, Newtonian, System, simulate
-
-from .fingerprint import describe
 
 
 def describe_system(system: System) -> list[str]:

@@ -6,20 +6,25 @@ from typing import Any, Optional
 from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory
-
-from .cached_systems import CachedSystems
-from .cut import Cut
-from .edge_table import (
+from pyg_fnri.datasets.cached_systems import CachedSystems
+from pyg_fnri.datasets.cut import Cut
+from pyg_fnri.datasets.edge_table import (
     candidate_edges,
     report_left_out,
     report_one_way,
     true_types,
 )
-from .names import Name
-from .reading import Feature, Reading
-from .recording import report_filled
-from .sources import Source, content_digest, folder_name, is_array, read_table
-from .stored_systems import Joined
+from pyg_fnri.datasets.names import Name
+from pyg_fnri.datasets.reading import Feature, Reading
+from pyg_fnri.datasets.recording import report_filled
+from pyg_fnri.datasets.sources import (
+    Source,
+    content_digest,
+    folder_name,
+    is_array,
+    read_table,
+)
+from pyg_fnri.datasets.stored_systems import Joined
 
 #: A part of every digest. Raise it whenever other systems are made of the same
 #: table.

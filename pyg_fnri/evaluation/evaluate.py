@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_fnri.baselines import linear_rollout, static_rollout
 from pyg_fnri.metrics import GraphReport, RolloutMSE
+from pyg_fnri.metrics.errors import linear_rollout, static_rollout
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
 
 #: Types :obj:`[num_edges, num_layers]` of a batch, and their probabilities

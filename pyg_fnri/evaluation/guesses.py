@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_fnri.baselines import majority_types, random_types
 from pyg_fnri.metrics import EdgeAccuracy
+from pyg_fnri.metrics.errors import majority_types, random_types
 
 
 def guessing_accuracy(
@@ -18,7 +18,7 @@ def guessing_accuracy(
     """What guesses score, as plain numbers under :obj:`combined` and
     :obj:`layers`: :obj:`random_accuracy`, each type as likely as another, with
     the strict metric; :obj:`majority_accuracy`, always what is most common in
-    the training split, see :class:`~pyg_fnri.baselines.Majority`.
+    the training split, see :class:`~pyg_fnri.metrics.errors.Majority`.
 
     Args:
         train_label: True types of the training split, :obj:`[*, L]`.

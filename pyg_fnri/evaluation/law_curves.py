@@ -8,12 +8,12 @@ from pandas import DataFrame
 from torch import Tensor
 
 from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.datasets.spec import Systems, length_unit
+from pyg_fnri.datasets.stored import written_whole
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import Relabelling, relative_law_error
 from pyg_fnri.nn import ForceLawDecoder
-from pyg_fnri.opening import Systems, length_unit
 from pyg_fnri.simulation import Force
-from pyg_fnri.writing import written_whole
 
 
 class LawCurves(NamedTuple):

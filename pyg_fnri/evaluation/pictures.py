@@ -7,11 +7,12 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from pyg_fnri.datasets.spec import Systems, box_half_width, length_unit
+from pyg_fnri.datasets.stored import written_whole
 from pyg_fnri.evaluation.law_curves import LawCurves
 from pyg_fnri.evaluation.printing import layer_names
 from pyg_fnri.metrics import Relabelling
 from pyg_fnri.nn import per_mass
-from pyg_fnri.opening import Systems, box_half_width, length_unit
 from pyg_fnri.plot import (
     plot_laws,
     plot_multiplex,
@@ -19,7 +20,6 @@ from pyg_fnri.plot import (
     plot_trajectories,
 )
 from pyg_fnri.training import RelationalInference
-from pyg_fnri.writing import written_whole
 
 
 def write_pictures(

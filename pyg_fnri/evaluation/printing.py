@@ -5,12 +5,12 @@ from typing import Any, Optional
 from rich.console import Console
 
 from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.datasets.spec import Systems
 from pyg_fnri.evaluation.tables import (
     accuracy_table,
     beyond_table,
     error_table,
 )
-from pyg_fnri.opening import Systems
 from pyg_fnri.training import RelationalInference
 
 #: Ways to infer graphs that may have a report within the report.

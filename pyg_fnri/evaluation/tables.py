@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.table import Table
 
-from pyg_fnri import published
+from pyg_fnri.evaluation import published
 
 #: Row, key of a report and unit of :func:`beyond_table`.
 BEYOND = (

@@ -7,17 +7,17 @@ from typing import Any, Optional
 
 from torch import Tensor
 
-from pyg_fnri.inference import Stage
+from pyg_fnri.inference import AnnealingStep
 from pyg_fnri.inference.likelihood import StudentErrors
-from pyg_fnri.inference.sweep import blind
+from pyg_fnri.inference.sweep import without_prior
 
 #: Errors, in units of typical changes by forces, are far below its root, also
 #: in close encounters: there log(1 + e^2 / d^2) is a parabola.
 GAUSSIAN_TOLERANCE = 1e8
 
 #: Where the parts are that can be taken out.
-DISCOVERY = 'pyg_fnri.inference.discovery'
-DISENTANGLE = 'pyg_fnri.inference.disentangle'
+DISCOVERY = 'pyg_fnri.laws.discovery'
+DISENTANGLE = 'pyg_fnri.laws.disentangle'
 NOISE = 'pyg_fnri.inference.noise'
 REFINEMENT = 'pyg_fnri.inference.refine'
 RELAXATION = 'pyg_fnri.inference.relaxation'
@@ -26,7 +26,7 @@ SAMPLING = 'pyg_fnri.inference.sampling'
 
 @dataclass(frozen=True)
 class Method:
-    """:func:`~pyg_fnri.inference.discover_force_laws`, then
+    """:func:`~pyg_fnri.laws.discover_force_laws`, then
     :func:`~pyg_fnri.inference.refine`, with what is not taken out.
 
     Args:
@@ -56,7 +56,8 @@ class Method:
     heard: bool = True
     num_stages: Optional[int] = None
 
-    def stages(self, stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    def stages(self,
+               stages: Sequence[AnnealingStep]) -> tuple[AnnealingStep, ...]:
         """What becomes of an annealing."""
         last = stages[-1]
         if self.num_stages is not None:
@@ -65,9 +66,9 @@ class Method:
             stages = [replace(s, tolerance=last.tolerance) for s in stages]
         if not self.robust:
             # The encoder's word would outweigh what little such errors cost.
-            stages = [Stage(GAUSSIAN_TOLERANCE, 0.0)] * len(stages)
+            stages = [AnnealingStep(GAUSSIAN_TOLERANCE, 0.0)] * len(stages)
         if not self.heard:
-            stages = blind(stages)
+            stages = without_prior(stages)
         return tuple(stages)
 
     @contextmanager
@@ -88,7 +89,8 @@ class Method:
         ]
         if not self.robust:
             parts += [
-                (disentangle, 'SCREENING', Stage(GAUSSIAN_TOLERANCE, 0.0)),
+                (disentangle, 'SCREENING',
+                 AnnealingStep(GAUSSIAN_TOLERANCE, 0.0)),
                 (refinement, 'fit_errors', _fit_gaussian),
                 (sampling, 'fit_errors', _fit_gaussian),
                 (noise, 'bounded', _leave_large),
@@ -119,7 +121,7 @@ ABLATIONS: dict[str, Method] = {
 
 
 def _leave(*args: Any, **kwargs: Any) -> None:
-    """In the place of :func:`~pyg_fnri.inference.disentangle.disentangle`."""
+    """In the place of :func:`~pyg_fnri.laws.disentangle.disentangle`."""
 
 
 def _leave_large(errors: Tensor) -> Tensor:

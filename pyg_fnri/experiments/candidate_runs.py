@@ -14,14 +14,13 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 
 from pyg_fnri.datasets.sources import content_digest
+from pyg_fnri.datasets.spec import open_dataset
+from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.experiments.candidate import Candidate
+from pyg_fnri.experiments.held_out import HeldOut, measure_held_out
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.opening import open_dataset
 from pyg_fnri.training import load_checkpoint
 from pyg_fnri.transforms import SplitTrajectory
-from pyg_fnri.writing import written_whole
-
-from .candidate import Candidate
-from .held_out import HeldOut, measure_held_out
 
 
 @dataclass(frozen=True)

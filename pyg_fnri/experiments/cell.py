@@ -2,7 +2,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyg_fnri.published import PARAMETERS
+from pyg_fnri.evaluation.published import PARAMETERS
 
 #: The paper's data sets (I+C, I+C+F) and models.
 NAMES = tuple(PARAMETERS)

@@ -6,11 +6,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.evaluation import evaluate
-from pyg_fnri.training import RelationalInference
-
-from .cell import MODELS, Cell
-from .paper_tables import TITLES
-from .report import (
+from pyg_fnri.experiments.cell import MODELS, Cell
+from pyg_fnri.experiments.paper_tables import TITLES
+from pyg_fnri.experiments.report import (
     MISSING,
     Report,
     Summary,
@@ -20,7 +18,8 @@ from .report import (
     notes_of_runs,
     seeds_text,
 )
-from .results import Result, of_row
+from pyg_fnri.experiments.results import Result, of_row
+from pyg_fnri.training import RelationalInference
 
 #: Frames that the encoder saw, and those that follow them.
 HALVES = ('observed', 'following')

@@ -4,18 +4,20 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from pyg_fnri.opening import open_dataset
+from pyg_fnri.datasets.spec import open_dataset
+from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.experiments.cell import MODELS, Cell
+from pyg_fnri.experiments.compression import (
+    compression_curves,
+    compression_report,
+)
+from pyg_fnri.experiments.publish import publish
+from pyg_fnri.experiments.results import load_results
+from pyg_fnri.experiments.runner import Runner
+from pyg_fnri.experiments.trajectories import draw_continuations
 from pyg_fnri.plot import plot_compression
 from pyg_fnri.training import load_checkpoint
 from pyg_fnri.transforms import SplitTrajectory
-from pyg_fnri.writing import written_whole
-
-from .cell import MODELS, Cell
-from .compression import compression_curves, compression_report
-from .publish import publish
-from .results import load_results
-from .runner import Runner
-from .trajectories import draw_continuations
 
 
 def write_trajectories(runner: Runner, cells: Sequence[Cell],

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
-from pyg_fnri.baselines import linear_rollout, static_rollout
 from pyg_fnri.evaluation.evaluate import fitting_horizons
 from pyg_fnri.metrics import EdgeAccuracy, posterior_entropy
+from pyg_fnri.metrics.errors import linear_rollout, static_rollout
 from pyg_fnri.nn import per_mass
 from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.training import RelationalInference

@@ -11,16 +11,11 @@ from torch_geometric.data import Data
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.datasets.named_systems import SYSTEMS
 from pyg_fnri.evaluation import law_curves
-from pyg_fnri.inference import (
-    Discovery,
-    Progress,
-    Refined,
-    discover_force_laws,
-    refine,
-    sample_posterior,
-)
-from pyg_fnri.inference.em import EM_ANNEALING
+from pyg_fnri.experiments.robustness import Condition, Study
+from pyg_fnri.inference import Refined, refine, sample_posterior
 from pyg_fnri.inference.refine import ANNEALING
+from pyg_fnri.laws import Discovery, Progress, discover_force_laws
+from pyg_fnri.laws.em import EM_ANNEALING
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import (
     EdgeAccuracy,
@@ -31,8 +26,6 @@ from pyg_fnri.metrics import (
 from pyg_fnri.nn import RelationalAutoEncoder
 from pyg_fnri.training import Config, RelationalInference, build_module
 from pyg_fnri.transforms import SplitTrajectory
-
-from .robustness import Condition, Study
 
 #: Springs and charges, I+C.
 NAME = 'springs_charges'

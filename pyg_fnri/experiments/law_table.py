@@ -3,11 +3,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from pyg_fnri.published import ACCURACY, HORIZONS, ROLLOUT_MSE, published
-
-from .cell import MORE_NAMES, NAMES, TABLES, Cell
-from .paper_tables import LAYERS, TITLES
-from .report import (
+from pyg_fnri.evaluation.published import (
+    ACCURACY,
+    HORIZONS,
+    ROLLOUT_MSE,
+    published,
+)
+from pyg_fnri.experiments.cell import MORE_NAMES, NAMES, TABLES, Cell
+from pyg_fnri.experiments.paper_tables import LAYERS, TITLES
+from pyg_fnri.experiments.report import (
     MISSING,
     Report,
     Summary,
@@ -17,7 +21,7 @@ from .report import (
     notes_of_runs,
     seeds_text,
 )
-from .results import Result, of_row
+from pyg_fnri.experiments.results import Result, of_row
 
 #: What `scripts/evaluate.py` says of one way to infer graphs.
 Figures = Mapping[str, Any]

@@ -2,8 +2,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
-from pyg_fnri.nn.models import MODELS as CLASSES
-from pyg_fnri.published import (
+from pyg_fnri.evaluation.published import (
     ACCURACY,
     EDGE_TYPES,
     HORIZONS,
@@ -11,9 +10,8 @@ from pyg_fnri.published import (
     ROLLOUT_MSE,
     published,
 )
-
-from .cell import MODELS, NAMES, TABLES, Cell
-from .report import (
+from pyg_fnri.experiments.cell import MODELS, NAMES, TABLES, Cell
+from pyg_fnri.experiments.report import (
     MISSING,
     Report,
     Summary,
@@ -23,7 +21,8 @@ from .report import (
     notes_of_runs,
     seeds_text,
 )
-from .results import Result, of_row
+from pyg_fnri.experiments.results import Result, of_row
+from pyg_fnri.nn.models import MODELS as CLASSES
 
 #: What the paper calls its data sets, and the layers of each.
 TITLES = {'springs_charges': 'I+C', 'springs_charges_fsprings': 'I+C+F'}

@@ -3,8 +3,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Optional
 
-from .cell import MODELS, MORE_NAMES, NAMES, TABLES, Cell, grid
-from .scale import Scale
+from pyg_fnri.experiments.cell import (
+    MODELS,
+    MORE_NAMES,
+    NAMES,
+    TABLES,
+    Cell,
+    grid,
+)
+from pyg_fnri.experiments.scale import Scale
 
 
 @dataclass(frozen=True)

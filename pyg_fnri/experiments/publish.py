@@ -5,9 +5,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from pyg_fnri.writing import written_whole
-
-from .report import Report
+from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.experiments.report import Report
 
 
 def publish(report: Report, path: str) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from .cell import Cell
-from .results import Result
+from pyg_fnri.experiments.cell import Cell
+from pyg_fnri.experiments.results import Result
 
 #: For what has not run.
 MISSING = '–'

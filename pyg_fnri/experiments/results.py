@@ -9,9 +9,8 @@ from typing import Any
 import torch
 
 from pyg_fnri import __version__
-from pyg_fnri.writing import written_whole
-
-from .cell import Cell
+from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.experiments.cell import Cell
 
 #: What `scripts/reproduce.py` writes of a cell.
 Result = dict[str, Any]

@@ -3,7 +3,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Union
 
-from .ablations import ABLATIONS, Method
+from pyg_fnri.experiments.ablations import ABLATIONS, Method
 
 
 @dataclass(frozen=True)

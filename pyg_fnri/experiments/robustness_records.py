@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, Optional
 
-from pyg_fnri.writing import written_whole
-
-from .results import provenance
-from .robustness import Point
+from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.experiments.results import provenance
+from pyg_fnri.experiments.robustness import Point
 
 Record = dict[str, Any]
 

@@ -6,10 +6,16 @@ from typing import Any, Optional, Union
 
 import pandas as pd
 
-from .ablations import ABLATIONS
-from .report import MISSING, Report, Summary, Table, seeds_text
-from .robustness import ABLATION, CURVES, Study
-from .robustness_records import Record, Records
+from pyg_fnri.experiments.ablations import ABLATIONS
+from pyg_fnri.experiments.report import (
+    MISSING,
+    Report,
+    Summary,
+    Table,
+    seeds_text,
+)
+from pyg_fnri.experiments.robustness import ABLATION, CURVES, Study
+from pyg_fnri.experiments.robustness_records import Record, Records
 
 LAYERS = ('spring', 'charge')
 COLUMNS = ('combined', *LAYERS, *(f'{layer} law error' for layer in LAYERS),

@@ -9,16 +9,15 @@ from typing import Any
 
 from filelock import FileLock
 
+from pyg_fnri.datasets.spec import open_dataset
+from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.experiments.cell import TABLES, Cell
+from pyg_fnri.experiments.compression import measure_halves
+from pyg_fnri.experiments.results import provenance, save_result
+from pyg_fnri.experiments.scale import Scale
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.opening import open_dataset
 from pyg_fnri.training import load_checkpoint
 from pyg_fnri.transforms import SplitTrajectory
-from pyg_fnri.writing import written_whole
-
-from .cell import TABLES, Cell
-from .compression import measure_halves
-from .results import provenance, save_result
-from .scale import Scale
 
 #: Runs one of the scripts `train` and `evaluate`: its name, its arguments.
 Script = Callable[[str, list[str]], None]

@@ -2,7 +2,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .cell import Cell
+from pyg_fnri.experiments.cell import Cell
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _arguments(text: str) -> tuple[str, ...]:
 _LONG = ('--recipe quick --option pred_steps=48 --directed --drop-null no '
          '--batch-size 32 --max-steps 3000 --num-val 200 --val-every 500')
 #: A step of training, in which nothing is learned, then laws.
-_NOTHING = '--recipe em --max-steps 1 --option num_taught=0'
+_NOTHING = '--recipe em --max-steps 1 --option num_distilled=0'
 _TINY = '--hidden-channels 8 --batch-size 16 --max-steps 3 --val-every 1'
 
 #: Seconds, to see that all works; minutes a run on one core; the paper's
@@ -92,7 +92,7 @@ SCALES: dict[str, Scale] = {
             'unsplit':
             _arguments(f'--recipe paper {_TINY} --unsplit'),
             'em':
-            _arguments(f'--recipe em {_TINY} --option taught_steps=3'),
+            _arguments(f'--recipe em {_TINY} --option distilled_steps=3'),
             'nothing':
             _arguments(f'{_NOTHING} --hidden-channels 8 '
                        '--batch-size 16'),
@@ -112,7 +112,7 @@ SCALES: dict[str, Scale] = {
             'true_graph': _arguments('--recipe quick'),
             'split': _arguments(_LONG),
             'unsplit': _arguments(f'{_LONG} --unsplit'),
-            'em': _arguments('--recipe em --option taught_steps=6000'),
+            'em': _arguments('--recipe em --option distilled_steps=6000'),
             'nothing': _arguments(_NOTHING),
         },
     ),

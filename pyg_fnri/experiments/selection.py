@@ -2,13 +2,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pyg_fnri.experiments.candidate import Candidate
+from pyg_fnri.experiments.held_out import HeldOut
+from pyg_fnri.experiments.selection_row import (
+    Row,
+    geometric_mean,
+    log_errors,
+    make_row,
+)
+from pyg_fnri.experiments.selection_warnings import selection_warnings
+from pyg_fnri.experiments.standard_error import (
+    difference,
+    smallest_within_one_error,
+)
 from pyg_fnri.inference.single_steps import Estimate
-
-from .candidate import Candidate
-from .held_out import HeldOut
-from .selection_row import Row, geometric_mean, log_errors, make_row
-from .selection_warnings import selection_warnings
-from .standard_error import difference, smallest_within_one_error
 
 
 @dataclass(frozen=True)

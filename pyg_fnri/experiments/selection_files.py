@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.experiments.candidate import Candidate
+from pyg_fnri.experiments.held_out import HeldOut
+from pyg_fnri.experiments.selection import Selection
+from pyg_fnri.experiments.selection_record import selection_record
+from pyg_fnri.experiments.selection_report import selection_frame
 from pyg_fnri.plot import plot_selection
-from pyg_fnri.writing import written_whole
-
-from .candidate import Candidate
-from .held_out import HeldOut
-from .selection import Selection
-from .selection_record import selection_record
-from .selection_report import selection_frame
 
 
 def write_selection(

@@ -3,10 +3,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .candidate import Candidate
-from .held_out import HeldOut
-from .selection import Selection
-from .selection_report import UNIT, selection_frame, selection_paragraph
+from pyg_fnri.experiments.candidate import Candidate
+from pyg_fnri.experiments.held_out import HeldOut
+from pyg_fnri.experiments.selection import Selection
+from pyg_fnri.experiments.selection_report import (
+    UNIT,
+    selection_frame,
+    selection_paragraph,
+)
 
 
 def selection_record(

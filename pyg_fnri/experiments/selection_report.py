@@ -5,11 +5,10 @@ from typing import Any, Optional
 import pandas as pd
 from rich.table import Table
 
+from pyg_fnri.experiments.report import MISSING, decimals_of
+from pyg_fnri.experiments.selection import Selection
+from pyg_fnri.experiments.selection_row import Row
 from pyg_fnri.inference.single_steps import Estimate
-
-from .report import MISSING, decimals_of
-from .selection import Selection
-from .selection_row import Row
 
 #: Of errors, that of the paper's tables.
 UNIT = 1e5

@@ -7,12 +7,11 @@ from typing import Optional
 
 import numpy as np
 
+from pyg_fnri.experiments.candidate import Candidate
+from pyg_fnri.experiments.held_out import HeldOut
+from pyg_fnri.experiments.standard_error import difference
 from pyg_fnri.inference.single_steps import Estimate
 from pyg_fnri.metrics import Agreement, agreement
-
-from .candidate import Candidate
-from .held_out import HeldOut
-from .standard_error import difference
 
 #: A type counts as used if it has this share of the edges, and errors of
 #: single steps would rise by this factor without it.

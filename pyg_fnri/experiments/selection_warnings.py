@@ -1,9 +1,8 @@
 """What speaks against trusting a choice of layers and types."""
 from collections.abc import Sequence
 
+from pyg_fnri.experiments.selection_row import Row
 from pyg_fnri.inference.single_steps import Estimate
-
-from .selection_row import Row
 
 #: Below the first, seeds hardly agree; above the second, nearly everywhere.
 #: Adjusted for chance.

@@ -5,8 +5,8 @@ import numpy as np
 
 from pyg_fnri.convert import to_pandas
 from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.datasets.stored import written_whole
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.writing import written_whole
 
 
 def write_simulated(

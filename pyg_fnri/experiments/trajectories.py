@@ -4,9 +4,9 @@ from typing import Optional
 import torch
 from matplotlib.figure import Figure
 
+from pyg_fnri.datasets.spec import Systems, box_half_width
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import EdgeAccuracy, Relabelling
-from pyg_fnri.opening import Systems, box_half_width
 from pyg_fnri.plot import plot_trajectories
 from pyg_fnri.training import RelationalInference
 

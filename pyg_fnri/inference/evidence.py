@@ -7,7 +7,7 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from pyg_fnri.inference.choices import Choices
+from pyg_fnri.inference.pairs import Pairs
 from pyg_fnri.nn import LinearStep, OverLinearStep, RelationalAutoEncoder
 
 
@@ -77,7 +77,7 @@ class DecoderEvidence(Evidence):
         model: RelationalAutoEncoder,
         trajectories: Sequence[Tensor],
         edge_index: Tensor,
-        choices: Choices,
+        choices: Pairs,
         mass: Optional[Tensor] = None,
     ) -> None:
         self.mass = mass

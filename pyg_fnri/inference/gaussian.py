@@ -48,7 +48,7 @@ class Gaussian(NamedTuple):
                         self.pull - other.pull)
 
     def towards(self, other: 'Gaussian', share: float) -> 'Gaussian':
-        """Part of the way to the other, 1 being all of it."""
+        """Subset of the way to the other, 1 being all of it."""
         return Gaussian(*map(torch.lerp, self, other, (share, share)))
 
     def take(self, index: Tensor) -> 'Gaussian':

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_fnri.inference.choices import Choices, Part
 from pyg_fnri.inference.evidence import Evidence
+from pyg_fnri.inference.pairs import Pairs, Subset
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
 #: Frames from the start of one trajectory to the next: further apart than
@@ -22,7 +22,7 @@ NUM_POINTS = 3
 NUM_DISTANCES = 500_000
 
 
-class Flights:
+class Transitions:
     r"""What happens to particles and pairs between successive frames.
 
     Between two frames, position and velocity at both ends give the path as a
@@ -54,7 +54,7 @@ class Flights:
     def __init__(
         self,
         trajectories: Sequence[Tensor],
-        choices: Choices,
+        choices: Pairs,
         interval: float,
         half_width: float | None = None,
         mass: Tensor | None = None,
@@ -110,7 +110,7 @@ class Flights:
             out += force[..., p, None] * unit_effect[..., p, :]
         return out
 
-    def take(self, transitions: slice) -> 'Flights':
+    def take(self, transitions: slice) -> 'Transitions':
         """The same of some transitions."""
         out = copy.copy(self)
         for name in ('change', 'valid', 'distance', 'unit_effect'):
@@ -118,7 +118,7 @@ class Flights:
         out.frame = self.frame[transitions]
         return out
 
-    def part(self, part: Part) -> 'Flights':
+    def part(self, part: Subset) -> 'Transitions':
         """The same of some systems."""
         out = copy.copy(self)
         out.choices = part.choices
@@ -130,7 +130,7 @@ class Flights:
             out.mass = self.mass[part.particle]
         return out
 
-    def thinned(self, step: int) -> 'Flights':
+    def thinned(self, step: int) -> 'Transitions':
         """Each so many-th transition from the first on that says anything:
         particles may all meet a wall before."""
         first = int(self.valid.any(0).long().argmax())
@@ -154,21 +154,22 @@ class Flights:
 
 
 class ImpulseEvidence(Evidence):
-    """The evidence of force laws on given flights.
+    """The evidence of force laws on given transitions.
 
     Args:
-        flights: What happened.
+        transitions: What happened.
         layer: The laws, and the scale of changes.
     """
     max_tried = 4_000_000
     #: Attributes with a row for each choice.
     of_choices: ClassVar[Sequence[str]] = ('effect', )
 
-    def __init__(self, flights: Flights, layer: ForceLawDecoder) -> None:
-        self.flights = flights
+    def __init__(self, transitions: Transitions,
+                 layer: ForceLawDecoder) -> None:
+        self.transitions = transitions
         self.scale = layer.scale
-        self.change = flights.change / self.scale
-        distance = flights.distance
+        self.change = transitions.change / self.scale
+        distance = transitions.distance
         #: [V, num_channels, num_transitions, 2D]
         self.effect = self.change.new_empty(distance.size(0),
                                             layer.law.num_channels,
@@ -179,13 +180,13 @@ class ImpulseEvidence(Evidence):
             part = slice(start, start + size)
             with torch.no_grad():
                 force = layer.law(distance[part])
-                effect = flights.integrate(force, part) / self.scale
+                effect = transitions.integrate(force, part) / self.scale
             self.effect[part] = effect.transpose(0, 1)
 
-    def part(self, part: Part) -> 'ImpulseEvidence':
+    def part(self, part: Subset) -> 'ImpulseEvidence':
         """The same of some systems."""
         out = copy.copy(self)
-        out.flights = self.flights.part(part)
+        out.transitions = self.transitions.part(part)
         out.change = self.change[part.particle]
         for name in self.of_choices:
             setattr(out, name, getattr(self, name)[part.choice])
@@ -193,19 +194,20 @@ class ImpulseEvidence(Evidence):
 
     def errors(self, channels: Tensor) -> Tensor:
         effect = torch.einsum('vc,vc...->v...', channels, self.effect)
-        errors = self.change - self.flights.sum_at_particles(effect)
-        return errors * self.flights.valid.unsqueeze(-1)
+        errors = self.change - self.transitions.sum_at_particles(effect)
+        return errors * self.transitions.valid.unsqueeze(-1)
 
     def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
         """What a unit of each channel of some choices :obj:`[v]` adds to the
         changes of their receivers and of their senders, twice :obj:`[v, C,
         num_transitions, F]`; zero where transitions say nothing."""
-        flights, effect = self.flights, self.effect[members]
-        choices, valid = flights.choices, flights.valid[:, None, :, None]
+        transitions, effect = self.transitions, self.effect[members]
+        choices, valid = transitions.choices, transitions.valid[:, None, :,
+                                                                None]
         receiver, sender = choices.receiver[members], choices.sender[members]
         opposite = -effect * choices.mutual[members].view(-1, 1, 1, 1)
-        return (flights.over_mass(effect, receiver) * valid[receiver],
-                flights.over_mass(opposite, sender) * valid[sender])
+        return (transitions.over_mass(effect, receiver) * valid[receiver],
+                transitions.over_mass(opposite, sender) * valid[sender])
 
     def changed_errors(
         self,
@@ -214,7 +216,7 @@ class ImpulseEvidence(Evidence):
         members: Tensor,
         options: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        choices = self.flights.choices
+        choices = self.transitions.choices
         change = options - channels[members].unsqueeze(1)  # [v, M, C]
         size = *change.size()[:2], *errors.size()[1:]
         at_receiver, at_sender = (torch.baddbmm(

@@ -2,7 +2,7 @@
 import torch
 from torch import Tensor
 
-from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.inference.likelihood import bounded
 
 #: Steps that noise in a frame is in: two where velocities were observed, four
@@ -38,18 +38,18 @@ def decorrelated(evidence: ImpulseEvidence, errors: Tensor) -> ImpulseEvidence:
     Returns:
         The evidence itself where errors do not alternate.
     """
-    correlation = autocorrelation(errors, evidence.flights)
+    correlation = autocorrelation(errors, evidence.transitions)
     if not bool((correlation < -NEGLIGIBLE).any()):
         return evidence
     return DecorrelatedEvidence(evidence, correlation)
 
 
-def autocorrelation(errors: Tensor, flights: Flights) -> Tensor:
+def autocorrelation(errors: Tensor, transitions: Transitions) -> Tensor:
     """The correlation of the errors of steps, by how far they are apart.
 
     Args:
         errors: :obj:`[num_nodes, T, F]`.
-        flights: Which of them say something, and when they are.
+        transitions: Which of them say something, and when they are.
 
     Returns:
         :obj:`[NUM_LAGS, F]`, of 1, 2, ... steps; nearer to zero where there
@@ -60,9 +60,9 @@ def autocorrelation(errors: Tensor, flights: Flights) -> Tensor:
         return out
     # Bounded: close encounters, which laws miss by far, hide nothing.
     series = bounded(errors)
-    variance = series[flights.valid].square().mean(0)
+    variance = series[transitions.valid].square().mean(0)
     for lag in range(1, NUM_LAGS + 1):
-        pairs = _together(flights, lag, lag)
+        pairs = _together(transitions, lag, lag)
         if bool(pairs.any()):
             product = (series[:, lag:] * series[:, :-lag])[pairs].mean(0)
             out[lag - 1] = torch.where(variance > 0, product / variance, 0.0)
@@ -79,12 +79,12 @@ class DecorrelatedEvidence(ImpulseEvidence):
     of_choices = ('on_receiver', 'on_sender')
 
     def __init__(self, evidence: ImpulseEvidence, correlation: Tensor) -> None:
-        self.flights = flights = evidence.flights
+        self.transitions = transitions = evidence.transitions
         self.scale = evidence.scale
-        choices = flights.choices
-        factor = _factor(flights, correlation)
-        self.change = _solve(factor, torch.arange(len(flights.valid)),
-                             evidence.change * flights.valid.unsqueeze(-1))
+        choices = transitions.choices
+        factor = _factor(transitions, correlation)
+        self.change = _solve(factor, torch.arange(len(transitions.valid)),
+                             evidence.change * transitions.valid.unsqueeze(-1))
         on_receiver, on_sender = evidence.effects(
             torch.arange(choices.edge.numel(), device=choices.edge.device))
         self.on_receiver = _solve(factor, choices.receiver, on_receiver)
@@ -94,7 +94,7 @@ class DecorrelatedEvidence(ImpulseEvidence):
         return self.on_receiver[members], self.on_sender[members]
 
     def errors(self, channels: Tensor) -> Tensor:
-        choices, out = self.flights.choices, self.change.clone()
+        choices, out = self.transitions.choices, self.change.clone()
         for particle, effect in ((choices.receiver, self.on_receiver),
                                  (choices.sender, self.on_sender)):
             out.index_add_(0, particle,
@@ -113,25 +113,25 @@ def _of_a_process(correlation: Tensor) -> Tensor:
     return torch.where(least < LEAST_VARIANCE, share, 1.0) * correlation
 
 
-def _together(flights: Flights, lag: int, distance: int) -> Tensor:
+def _together(transitions: Transitions, lag: int, distance: int) -> Tensor:
     """Which steps :obj:`lag` places apart are so many frames apart, and both
     say something, :obj:`[num_nodes, T - lag]` bool."""
-    valid = flights.valid
-    near = flights.frame[lag:] - flights.frame[:-lag] == distance
+    valid = transitions.valid
+    near = transitions.frame[lag:] - transitions.frame[:-lag] == distance
     return valid[:, lag:] & valid[:, :-lag] & near
 
 
-def _factor(flights: Flights, correlation: Tensor) -> Tensor:
+def _factor(transitions: Transitions, correlation: Tensor) -> Tensor:
     """The Cholesky factor of each particle's covariance, of unit variances,
     :obj:`[num_nodes, T, NUM_LAGS + 1, F]`: the diagonal, then what is to the
     left of it."""
-    valid = flights.valid
+    valid = transitions.valid
     covariance = correlation.new_zeros(*valid.size(), NUM_LAGS + 1,
                                        correlation.size(-1))
     covariance[:, :, 0] = 1
     for lag in range(1, NUM_LAGS + 1):
         for distance in range(lag, NUM_LAGS + 1):
-            pairs = _together(flights, lag, distance).unsqueeze(-1)
+            pairs = _together(transitions, lag, distance).unsqueeze(-1)
             covariance[:, lag:, lag] += correlation[distance - 1] * pairs
     out = torch.zeros_like(covariance)
     for step in range(valid.size(1)):

@@ -6,25 +6,25 @@ import torch
 from torch_geometric.data import Data
 
 from pyg_fnri.inference.evidence import DecoderEvidence, Evidence
-from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.inference.likelihood import StudentErrors, fit_errors
 from pyg_fnri.inference.noise import decorrelated
 from pyg_fnri.inference.relaxation import relax_and_sweep
-from pyg_fnri.inference.restarts import settle
+from pyg_fnri.inference.restarts import refine_by_restarts
 from pyg_fnri.inference.search import GraphSearch, Refined
-from pyg_fnri.inference.sweep import Objective, Stage
+from pyg_fnri.inference.sweep import AnnealingStep, Objective
 from pyg_fnri.nn import RelationalAutoEncoder, known_masses
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
 #: Tolerance annealed, so that a wrong graph can still be told from a worse
 #: one at the start; the encoder's word fades as the decoder's gets sharper.
 ANNEALING = (
-    Stage(0.3, 1.0),
-    Stage(0.1, 0.5),
-    Stage(0.03, 0.3),
-    Stage(0.01, 0.2),
-    Stage(0.005, 0.1),
-    Stage(0.002, 0.1),
+    AnnealingStep(0.3, 1.0),
+    AnnealingStep(0.1, 0.5),
+    AnnealingStep(0.03, 0.3),
+    AnnealingStep(0.01, 0.2),
+    AnnealingStep(0.005, 0.1),
+    AnnealingStep(0.002, 0.1),
 )
 
 #: Times the fitted scale: from afar, most errors are far above it.
@@ -38,7 +38,7 @@ NUM_FITS = 2
 def refine(
     model: RelationalAutoEncoder,
     data: Data,
-    annealing: Sequence[Stage] = ANNEALING,
+    annealing: Sequence[AnnealingStep] = ANNEALING,
     num_restarts: int = 24,
     generator: Optional[torch.Generator] = None,
 ) -> Refined:
@@ -62,7 +62,7 @@ def refine(
         annealing: Tolerances to begin with. Without any, the encoder's graph
             stays.
         num_restarts: How often at the most a system is searched anew from
-            random graphs, see :func:`~pyg_fnri.inference.restarts.settle`.
+            random graphs, see :func:`~pyg_fnri.inference.restarts.refine_by_restarts`.
             With force laws only: any other decoder takes too long.
         generator: Source of the random graphs; one of its own, and the same
             graphs in every call, by default.
@@ -81,7 +81,7 @@ def refine(
 def refined_search(
     model: RelationalAutoEncoder,
     data: Data,
-    annealing: Sequence[Stage],
+    annealing: Sequence[AnnealingStep],
     num_restarts: int,
     generator: torch.Generator,
 ) -> tuple[GraphSearch, Evidence]:
@@ -91,9 +91,9 @@ def refined_search(
     search = GraphSearch(model, data)
     layer = model.decoder.layer
     if isinstance(layer, ForceLawDecoder):
-        flights = Flights([data.x], search.choices, layer.interval,
-                          layer.half_width, known_masses(data))
-        impulses = ImpulseEvidence(flights, layer)
+        transitions = Transitions([data.x], search.choices, layer.interval,
+                                  layer.half_width, known_masses(data))
+        impulses = ImpulseEvidence(transitions, layer)
         if annealing:
             impulses = find_graphs(search, impulses, annealing, num_restarts,
                                    generator)
@@ -103,7 +103,7 @@ def refined_search(
     for stage in annealing:
         search.sweep(evidence, stage)
     for _ in range(NUM_FITS if annealing else 0):
-        search.sweep(evidence, fitted(search, evidence, annealing[-1]))
+        search.sweep(evidence, fit_likelihood(search, evidence, annealing[-1]))
     return search, evidence
 
 
@@ -131,17 +131,17 @@ def find_graphs(
     relax_and_sweep(search, evidence, annealing)
     for _ in range(NUM_FITS):
         seen = decorrelated(evidence, evidence.errors(search.channels))
-        cost = fitted(search, seen, annealing[-1])
+        cost = fit_likelihood(search, seen, annealing[-1])
         if not isinstance(cost, StudentErrors):
             break
         annealing = [cost.widened(factor) for factor in WIDENING]
         relax_and_sweep(search, seen, annealing)
-    settle(search, seen, annealing, generator, num_restarts)
+    refine_by_restarts(search, seen, annealing, generator, num_restarts)
     return seen
 
 
-def fitted(search: GraphSearch, evidence: Evidence,
-           last: Objective) -> Objective:
+def fit_likelihood(search: GraphSearch, evidence: Evidence,
+                   last: Objective) -> Objective:
     """The likelihood that fits the errors of the present graphs, or, where no
     transition says anything about interactions, the last cost."""
     errors = evidence.errors(search.channels)

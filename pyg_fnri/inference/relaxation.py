@@ -143,7 +143,7 @@ class _Particles(NamedTuple):
     @classmethod
     def of(cls, search: GraphSearch, evidence: ImpulseEvidence,
            members: Tensor) -> '_Particles':
-        flights = evidence.flights
+        transitions = evidence.transitions
         pair, particle = _incidences(search, members)
         on_receiver, on_sender = evidence.effects(members)
         on_sender = on_sender[search.choices.mutual[members]]
@@ -155,7 +155,8 @@ class _Particles(NamedTuple):
                                   *effect.size()[1:])
         padded[node, slot] = effect
         return cls(padded.flatten(1, 2), evidence.change[particle].double(),
-                   flights.valid[particle], pair, node, slot, members.numel())
+                   transitions.valid[particle], pair, node, slot,
+                   members.numel())
 
     def parabolas(self, channels: Tensor,
                   stage: Objective) -> tuple[Tensor, Tensor]:

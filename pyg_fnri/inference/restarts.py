@@ -6,7 +6,7 @@ import torch
 from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.inference.relaxation import relax_and_sweep
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.inference.sweep import Objective, blind
+from pyg_fnri.inference.sweep import Objective, without_prior
 
 #: Times the median cost of a batch from which on a system's graph is doubted.
 OUTLYING = 3.0
@@ -15,7 +15,7 @@ OUTLYING = 3.0
 ENOUGH = 3
 
 
-def settle(
+def refine_by_restarts(
     search: GraphSearch,
     evidence: ImpulseEvidence,
     annealing: Sequence[Objective],
@@ -46,7 +46,7 @@ def settle(
         The number of systems that are not settled.
     """
     last = annealing[-1]
-    stages = [*blind(annealing[:-1]), last]
+    stages = [*without_prior(annealing[:-1]), last]
     search.choice = search.choice.clone()
     best_cost = search.cost(evidence, last)
     times_found = torch.ones_like(best_cost)

@@ -7,8 +7,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.data import check_edges
-from pyg_fnri.inference.choices import Part, all_types, find_choices
 from pyg_fnri.inference.evidence import Evidence
+from pyg_fnri.inference.pairs import Subset, all_types, find_choices
 from pyg_fnri.inference.sweep import Objective, sweep
 from pyg_fnri.nn import RelationalAutoEncoder
 
@@ -99,7 +99,7 @@ class GraphSearch:
         self.choice, self.conditional = choice, conditional
         return int((choice != before).sum())
 
-    def part(self, part: Part) -> 'GraphSearch':
+    def part(self, part: Subset) -> 'GraphSearch':
         """A search of its own over some of the systems, which are counted
         anew, from their present graphs."""
         out = copy.copy(self)

@@ -7,8 +7,8 @@ from typing import Optional, TypeVar
 import torch
 from torch import Tensor
 
-from pyg_fnri.inference.choices import Choices
 from pyg_fnri.inference.evidence import Evidence
+from pyg_fnri.inference.pairs import Pairs
 
 #: :math:`w_e`: errors of successive frames are not independent.
 EVIDENCE_WEIGHT = 0.1
@@ -36,7 +36,7 @@ AnyObjective = TypeVar('AnyObjective', bound=Objective)
 
 
 @dataclass(frozen=True)
-class Stage(Objective):
+class AnnealingStep(Objective):
     r"""One sweep over all choices, minimising per choice
 
     .. math::
@@ -68,7 +68,7 @@ class Stage(Objective):
         return EVIDENCE_WEIGHT / (self.tolerance + errors.square())
 
 
-def blind(stages: Sequence[AnyObjective]) -> list[AnyObjective]:
+def without_prior(stages: Sequence[AnyObjective]) -> list[AnyObjective]:
     """The same stages without the encoder's word."""
     return [
         replace(stage, prior_weight=0.0)  # type: ignore[type-var]
@@ -78,7 +78,7 @@ def blind(stages: Sequence[AnyObjective]) -> list[AnyObjective]:
 
 def sweep(
     evidence: Evidence,
-    choices: Choices,
+    choices: Pairs,
     log_prior: Tensor,
     options: Tensor,
     choice: Tensor,
@@ -97,7 +97,7 @@ def sweep(
             M]`.
         options: Channels of each option, :obj:`[M, num_channels]`.
         choice: The present options, :obj:`[V]`.
-        objective: What to minimise, such as a :class:`Stage`.
+        objective: What to minimise, such as a :class:`AnnealingStep`.
         generator: Source of randomness, for Gibbs sampling.
 
     Returns:
@@ -133,9 +133,9 @@ def sweep(
     return choice, conditional
 
 
-def _side_by_side(evidence: Evidence, choices: Choices,
+def _side_by_side(evidence: Evidence, choices: Pairs,
                   num_errors: int) -> Iterator[Tensor]:
-    """Choices of a round, as many at once as the evidence takes, each with so
+    """Pairs of a round, as many at once as the evidence takes, each with so
     many errors."""
     size = max(1, evidence.max_tried // max(1, num_errors))
     for members in choices.rounds:

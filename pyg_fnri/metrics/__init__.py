@@ -5,23 +5,35 @@ The states of metrics that add up over batches are plain sums, so results
 weigh each edge and each predicted value equally, whatever the batch size and
 the number of processes. Functions take all edges at once.
 """
-from .agreement import Agreement, agreement
-from .calibration import (
+from pyg_fnri.metrics.agreement import Agreement, agreement
+from pyg_fnri.metrics.calibration import (
     Reliability,
     brier_score,
     expected_calibration_error,
     reliability,
 )
-from .consistency import Consistency, RelabellingConsistency
-from .detection import auroc, average_precision
-from .edge_accuracy import EdgeAccuracy, EdgeAccuracyResult, JointEdgeAccuracy
-from .edge_posterior import EdgePosterior, join_posteriors, make_posterior
-from .graph_report import GraphReport
-from .joint_type import joint_type
-from .law_error import relative_law_error
-from .relabelling import Relabelling
-from .rollout_mse import RolloutMSE
-from .uncertainty import asymmetric_share, asymmetry, posterior_entropy
+from pyg_fnri.metrics.consistency import Consistency, RelabellingConsistency
+from pyg_fnri.metrics.detection import auroc, average_precision
+from pyg_fnri.metrics.edge_accuracy import (
+    EdgeAccuracy,
+    EdgeAccuracyResult,
+    JointEdgeAccuracy,
+)
+from pyg_fnri.metrics.edge_posterior import (
+    EdgePosterior,
+    join_posteriors,
+    make_posterior,
+)
+from pyg_fnri.metrics.graph_report import GraphReport
+from pyg_fnri.metrics.joint_type import joint_type
+from pyg_fnri.metrics.law_error import relative_law_error
+from pyg_fnri.metrics.relabelling import Relabelling
+from pyg_fnri.metrics.rollout_mse import RolloutMSE
+from pyg_fnri.metrics.uncertainty import (
+    asymmetric_share,
+    asymmetry,
+    posterior_entropy,
+)
 
 __all__ = [
     'Agreement',

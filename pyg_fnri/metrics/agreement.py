@@ -6,8 +6,8 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor
 
-from .joint_type import check_sizes, check_types, joint_type
-from .relabelling_search import best_relabelling, check_mapping
+from pyg_fnri.metrics.joint_type import check_sizes, check_types, joint_type
+from pyg_fnri.metrics.relabelling_search import best_relabelling, check_mapping
 
 
 class Agreement(NamedTuple):

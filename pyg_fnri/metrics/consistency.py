@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from .joint_type import check_sizes, count_joint_types
-from .relabelling import Relabelling, make_relabelling
-from .relabelling_search import best_relabelling, check_mapping
+from pyg_fnri.metrics.joint_type import check_sizes, count_joint_types
+from pyg_fnri.metrics.relabelling import Relabelling, make_relabelling
+from pyg_fnri.metrics.relabelling_search import best_relabelling, check_mapping
 
 
 class Consistency(NamedTuple):

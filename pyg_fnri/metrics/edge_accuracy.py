@@ -7,9 +7,13 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from .joint_type import all_joint_types, check_sizes, count_joint_types
-from .relabelling import Relabelling, make_relabelling
-from .relabelling_search import (
+from pyg_fnri.metrics.joint_type import (
+    all_joint_types,
+    check_sizes,
+    count_joint_types,
+)
+from pyg_fnri.metrics.relabelling import Relabelling, make_relabelling
+from pyg_fnri.metrics.relabelling_search import (
     best_assignment,
     best_relabelling,
     check_equal_product,

@@ -5,10 +5,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from pyg_fnri.metrics.joint_type import check_probabilities, check_types
+from pyg_fnri.metrics.relabelling import Relabelling
 from pyg_fnri.nn.latent import reverse_edges
-
-from .joint_type import check_probabilities, check_types
-from .relabelling import Relabelling
 
 
 class EdgePosterior(NamedTuple):

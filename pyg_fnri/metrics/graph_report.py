@@ -5,12 +5,28 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from .calibration import brier_score, expected_calibration_error, reliability
-from .consistency import Consistency, RelabellingConsistency
-from .detection import auroc, average_precision
-from .edge_accuracy import EdgeAccuracy, EdgeAccuracyResult, JointEdgeAccuracy
-from .edge_posterior import EdgePosterior, join_posteriors, make_posterior
-from .uncertainty import asymmetric_share, asymmetry, posterior_entropy
+from pyg_fnri.metrics.calibration import (
+    brier_score,
+    expected_calibration_error,
+    reliability,
+)
+from pyg_fnri.metrics.consistency import Consistency, RelabellingConsistency
+from pyg_fnri.metrics.detection import auroc, average_precision
+from pyg_fnri.metrics.edge_accuracy import (
+    EdgeAccuracy,
+    EdgeAccuracyResult,
+    JointEdgeAccuracy,
+)
+from pyg_fnri.metrics.edge_posterior import (
+    EdgePosterior,
+    join_posteriors,
+    make_posterior,
+)
+from pyg_fnri.metrics.uncertainty import (
+    asymmetric_share,
+    asymmetry,
+    posterior_entropy,
+)
 
 
 class GraphReport:

@@ -6,7 +6,7 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor
 
-from .joint_type import (
+from pyg_fnri.metrics.joint_type import (
     all_joint_types,
     check_probabilities,
     check_types,

@@ -7,9 +7,8 @@ from itertools import permutations, product
 import torch
 from torch import Tensor
 
-from pyg_fnri.assignment import assign
-
-from .joint_type import all_joint_types, joint_type
+from pyg_fnri.metrics.assignment import assign
+from pyg_fnri.metrics.joint_type import all_joint_types, joint_type
 
 #: Above this the search over label permutations no longer takes about a second.
 MAX_RELABELLINGS = 200_000

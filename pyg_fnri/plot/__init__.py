@@ -4,16 +4,16 @@ expectation-maximisation, calibration, robustness and comparisons of candidates.
 Each function returns a :class:`matplotlib.figure.Figure` that belongs to no
 global state and needs no display: ``figure.savefig('picture.png')`` writes it.
 """
-from .adjacency import plot_adjacency
-from .compression import plot_compression
-from .curves import plot_curves
-from .em import plot_em
-from .laws import plot_laws
-from .multiplex import plot_multiplex
-from .reliability import plot_reliability
-from .robustness import plot_robustness
-from .selection import plot_selection
-from .trajectories import plot_trajectories
+from pyg_fnri.plot.adjacency import plot_adjacency
+from pyg_fnri.plot.compression import plot_compression
+from pyg_fnri.plot.curves import plot_curves
+from pyg_fnri.plot.em import plot_em
+from pyg_fnri.plot.laws import plot_laws
+from pyg_fnri.plot.multiplex import plot_multiplex
+from pyg_fnri.plot.reliability import plot_reliability
+from pyg_fnri.plot.robustness import plot_robustness
+from pyg_fnri.plot.selection import plot_selection
+from pyg_fnri.plot.trajectories import plot_trajectories
 
 __all__ = [
     'plot_adjacency',

@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from .arrays import check_count, finite_array
-from .edges import edge_rows
-from .style import INK, LAYER_COLORS, PALE, make_panels
+from pyg_fnri.plot.arrays import check_count, finite_array
+from pyg_fnri.plot.edges import edge_rows
+from pyg_fnri.plot.style import INK, LAYER_COLORS, PALE, make_panels
 
 Array = Union[Tensor, np.ndarray]
 

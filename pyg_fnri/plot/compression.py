@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from .style import COLORS, INK, add_legend, make_panels
+from pyg_fnri.plot.style import COLORS, INK, add_legend, make_panels
 
 Curves = Mapping[str, Mapping[int, float]]
 

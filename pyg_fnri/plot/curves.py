@@ -2,7 +2,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from .style import COLORS, make_panels
+from pyg_fnri.plot.style import COLORS, make_panels
 
 #: What the names of columns hold, and what their panel is called.
 PANELS = {

@@ -3,7 +3,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import finite_array
+from pyg_fnri.plot.arrays import finite_array
 
 
 def edge_rows(edge_index: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from .style import COLORS, INK, LAYER_COLORS, make_panels
+from pyg_fnri.plot.style import COLORS, INK, LAYER_COLORS, make_panels
 
 DASHES = (0, (3, 2))
 

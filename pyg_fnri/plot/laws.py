@@ -18,9 +18,14 @@ from pyg_fnri.metrics.law_error import (
     relative_law_error,
     supported_distances,
 )
-
-from .arrays import check_count
-from .style import INK, LAYER_COLORS, PALE, add_legend, make_panels
+from pyg_fnri.plot.arrays import check_count
+from pyg_fnri.plot.style import (
+    INK,
+    LAYER_COLORS,
+    PALE,
+    add_legend,
+    make_panels,
+)
 
 Array = Union[Tensor, np.ndarray]
 

@@ -11,9 +11,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 from torch import Tensor
 
-from .arrays import check_count, finite_array
-from .edges import edge_rows
-from .style import (
+from pyg_fnri.plot.arrays import check_count, finite_array
+from pyg_fnri.plot.edges import edge_rows
+from pyg_fnri.plot.style import (
     INK,
     LAYER_COLORS,
     WRONG,

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from .arrays import check_count
-from .style import INK, LAYER_COLORS, PALE
+from pyg_fnri.plot.arrays import check_count
+from pyg_fnri.plot.style import INK, LAYER_COLORS, PALE
 
 #: Bins of a smaller share of the edges are in the histogram only.
 RARE = 1e-3

@@ -9,7 +9,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, NullFormatter, NullLocator
 
-from .style import INK, LAYER_COLORS, WRONG, add_legend, make_panels
+from pyg_fnri.plot.style import (
+    INK,
+    LAYER_COLORS,
+    WRONG,
+    add_legend,
+    make_panels,
+)
 
 #: From which ratio of largest to smallest value on an axis is logarithmic.
 WIDE = 50

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import COLORS, INK, PALE, make_panels
+from pyg_fnri.plot.style import COLORS, INK, PALE, make_panels
 
 #: Columns that are drawn.
 NEEDED = ('candidate', 'recommended', 'ratio_to_best', 'ratio_to_best_se',

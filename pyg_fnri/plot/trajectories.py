@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from .arrays import check_count, finite_array
-from .style import (
+from pyg_fnri.plot.arrays import check_count, finite_array
+from pyg_fnri.plot.style import (
     COLORS,
     INK,
     PALE,

@@ -2,11 +2,11 @@
 
 A new recipe is a frozen dataclass that overrides what differs.
 """
-from .frames import draw_frames
-from .networks import DECODERS, ENCODERS
-from .paper import PaperRecipe
-from .quick import QuickRecipe
-from .recipe import Recipe
+from pyg_fnri.recipes.frames import draw_frames
+from pyg_fnri.recipes.networks import DECODERS, ENCODERS
+from pyg_fnri.recipes.paper import PaperRecipe
+from pyg_fnri.recipes.quick import QuickRecipe
+from pyg_fnri.recipes.recipe import Recipe
 
 __all__ = [
     'DECODERS',

@@ -16,8 +16,7 @@ from pyg_fnri.nn import (
     RelationalAutoEncoder,
     Scaling,
 )
-
-from .recipe import Recipe
+from pyg_fnri.recipes.recipe import Recipe
 
 
 @dataclass(frozen=True)

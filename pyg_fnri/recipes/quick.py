@@ -20,9 +20,8 @@ from pyg_fnri.nn import (
     Scaling,
     StandardScaling,
 )
-
-from .frames import draw_frames
-from .recipe import Recipe
+from pyg_fnri.recipes.frames import draw_frames
+from pyg_fnri.recipes.recipe import Recipe
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.nn import NRI, RelationalAutoEncoder, Scaling
+from pyg_fnri.recipes.networks import DECODERS, ENCODERS
 from pyg_fnri.transforms import random_symmetries
-
-from .networks import DECODERS, ENCODERS
 
 
 @dataclass(frozen=True)

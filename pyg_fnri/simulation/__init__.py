@@ -3,14 +3,20 @@
 Knows nothing of graphs in PyG's sense or of models: numpy arrays in and out.
 """
 
-from .dynamics import Trajectories, simulate
-from .forces import Charge, FiniteSpring, Force, SoftCharge, Spring
-from .isomorphism import graph_keys
-from .kuramoto import Kuramoto
-from .mechanical import Mechanical
-from .newtonian import Newtonian, NRISprings
-from .signed_charges import SignedCharges
-from .system import System
+from pyg_fnri.simulation.dynamics import Trajectories, simulate
+from pyg_fnri.simulation.forces import (
+    Charge,
+    FiniteSpring,
+    Force,
+    SoftCharge,
+    Spring,
+)
+from pyg_fnri.simulation.isomorphism import graph_keys
+from pyg_fnri.simulation.kuramoto import Kuramoto
+from pyg_fnri.simulation.mechanical import Mechanical
+from pyg_fnri.simulation.newtonian import Newtonian, NRISprings
+from pyg_fnri.simulation.signed_charges import SignedCharges
+from pyg_fnri.simulation.system import System
 
 __all__ = [
     'Force',

@@ -6,7 +6,7 @@ from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
-from .forces import Force
+from pyg_fnri.simulation.forces import Force
 
 
 def check_forces(forces: Sequence[Force]) -> None:

@@ -5,7 +5,7 @@ from typing import NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from .checks import (
+from pyg_fnri.simulation.checks import (
     check_contacts,
     check_forces,
     check_frames,
@@ -14,10 +14,14 @@ from .checks import (
     positive,
     state,
 )
-from .forces import Force
-from .initial_state import draw_interactions, draw_positions, draw_velocities
-from .threads import in_threads
-from .time_loop import compile_force, compile_time_loop
+from pyg_fnri.simulation.forces import Force
+from pyg_fnri.simulation.initial_state import (
+    draw_interactions,
+    draw_positions,
+    draw_velocities,
+)
+from pyg_fnri.simulation.threads import in_threads
+from pyg_fnri.simulation.time_loop import compile_force, compile_time_loop
 
 # Systems that one call of the time loop advances side by side: enough for
 # vector instructions, few enough to stay in the fastest cache.

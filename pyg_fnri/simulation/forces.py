@@ -6,7 +6,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from .interactions import pairs_in_random_group, random_pairs
+from pyg_fnri.simulation.interactions import (
+    pairs_in_random_group,
+    random_pairs,
+)
 
 
 class Force(ABC):

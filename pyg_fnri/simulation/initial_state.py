@@ -5,8 +5,8 @@ from typing import Callable, Sequence, Tuple
 
 import numpy as np
 
-from .checks import interaction_graphs
-from .forces import Force
+from pyg_fnri.simulation.checks import interaction_graphs
+from pyg_fnri.simulation.forces import Force
 
 # Systems that share one generator, which is costly to make for each system
 # alone. A part of what a seed means: another value gives other data.

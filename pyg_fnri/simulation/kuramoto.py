@@ -5,12 +5,12 @@ from typing import Any, Mapping, Optional
 
 import numpy as np
 
-from .checks import edge_types as check_edge_types
-from .checks import integer, positive
-from .initial_state import in_streams
-from .system import System
-from .threads import in_threads
-from .time_loop import compiled
+from pyg_fnri.simulation.checks import edge_types as check_edge_types
+from pyg_fnri.simulation.checks import integer, positive
+from pyg_fnri.simulation.initial_state import in_streams
+from pyg_fnri.simulation.system import System
+from pyg_fnri.simulation.threads import in_threads
+from pyg_fnri.simulation.time_loop import compiled
 
 # Systems of one piece of a thread's work.
 SYSTEMS_PER_CALL = 64

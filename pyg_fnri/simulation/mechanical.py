@@ -6,9 +6,9 @@ from typing import Optional, Sequence
 
 import numpy as np
 
-from .dynamics import simulate
-from .forces import Force
-from .system import System
+from pyg_fnri.simulation.dynamics import simulate
+from pyg_fnri.simulation.forces import Force
+from pyg_fnri.simulation.system import System
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,14 @@ from typing import Mapping, Optional, Tuple
 
 import numpy as np
 
-from .checks import check_forces
-from .checks import edge_types as check_edge_types
-from .forces import Force, Spring
-from .initial_state import draw_edge_types, draw_interactions
-from .mechanical import Mechanical
+from pyg_fnri.simulation.checks import check_forces
+from pyg_fnri.simulation.checks import edge_types as check_edge_types
+from pyg_fnri.simulation.forces import Force, Spring
+from pyg_fnri.simulation.initial_state import (
+    draw_edge_types,
+    draw_interactions,
+)
+from pyg_fnri.simulation.mechanical import Mechanical
 
 
 @dataclass(frozen=True)

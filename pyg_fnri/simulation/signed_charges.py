@@ -6,11 +6,15 @@ from typing import Mapping, Optional, Tuple
 
 import numpy as np
 
-from .checks import edge_types as check_edge_types
-from .forces import Force, SoftCharge
-from .initial_state import draw_positions, draw_velocities, in_streams
-from .mechanical import Mechanical
-from .time_loop import NO_DISTANCE
+from pyg_fnri.simulation.checks import edge_types as check_edge_types
+from pyg_fnri.simulation.forces import Force, SoftCharge
+from pyg_fnri.simulation.initial_state import (
+    draw_positions,
+    draw_velocities,
+    in_streams,
+)
+from pyg_fnri.simulation.mechanical import Mechanical
+from pyg_fnri.simulation.time_loop import NO_DISTANCE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import List, Mapping, Optional
 
 import numpy as np
 
-from .initial_state import draw_edge_types
+from pyg_fnri.simulation.initial_state import draw_edge_types
 
 
 class System(ABC):

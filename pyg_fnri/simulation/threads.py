@@ -7,7 +7,7 @@ from numba import config
 from rich.console import Console
 from rich.progress import track
 
-from .checks import integer
+from pyg_fnri.simulation.checks import integer
 
 
 def in_threads(function: Callable[[int], None], starts: range,

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, typeof, types
 from numba.core.errors import NumbaError
 
-from .forces import Force
+from pyg_fnri.simulation.forces import Force
 
 # Below this distance the direction from one particle to the other is lost,
 # as the square of the distance underflows. Finite forces fade to zero there.

@@ -2,6 +2,7 @@
 from pyg_fnri.training.build import build_module
 from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import MODELS, RECIPES, REGIMES, Config
+from pyg_fnri.training.distillation import EncoderDistillation
 from pyg_fnri.training.em import ExpectationMaximisation
 from pyg_fnri.training.em_recipe import EMRecipe, EMSettings
 from pyg_fnri.training.logs import (
@@ -10,7 +11,6 @@ from pyg_fnri.training.logs import (
     quiet_lightning,
 )
 from pyg_fnri.training.module import RelationalInference
-from pyg_fnri.training.pupil import Pupil
 from pyg_fnri.training.run import (
     check_burn_in,
     check_run,
@@ -28,7 +28,7 @@ __all__ = [
     'EMSettings',
     'ExpectationMaximisation',
     'MODELS',
-    'Pupil',
+    'EncoderDistillation',
     'RECIPES',
     'REGIMES',
     'RelationalInference',

@@ -4,10 +4,10 @@ from typing import Any
 
 import torch
 
+from pyg_fnri.datasets.stored import written_whole
 from pyg_fnri.training.build import build_module
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.module import RelationalInference
-from pyg_fnri.writing import written_whole
 
 
 def save_checkpoint(module: RelationalInference, path: str) -> None:

@@ -43,7 +43,7 @@ class Config:
             encoder sees, rather than those that follow them.
         seed: Seed of weights, shuffling and samples.
         data: Where the training data came from, so that
-            :func:`~pyg_fnri.opening.open_dataset` can open them again.
+            :func:`~pyg_fnri.datasets.spec.open_dataset` can open them again.
         laws: Arguments of :class:`~pyg_fnri.nn.ForceLawDecoder` where force
             laws have taken the place of the recipe's decoder, None where not.
         residual: Size of the hidden layers of the network that corrects these

@@ -12,25 +12,19 @@ import rich.progress
 import torch
 from torch_geometric.data import Data
 
-from pyg_fnri.inference import (
-    Progress,
-    Start,
-    check_laws,
-    check_motion,
-    discover_force_laws,
-    with_inferred_graphs,
-)
-from pyg_fnri.inference.em import EM_ANNEALING
+from pyg_fnri.datasets.spec import Systems
+from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.inference import check_motion, with_inferred_graphs
+from pyg_fnri.laws import Progress, Start, check_laws, discover_force_laws
+from pyg_fnri.laws.em import EM_ANNEALING
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.opening import Systems
 from pyg_fnri.plot import plot_em
 from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import Config
+from pyg_fnri.training.distillation import EncoderDistillation
 from pyg_fnri.training.em_recipe import EMSettings
 from pyg_fnri.training.module import RelationalInference
-from pyg_fnri.training.pupil import Pupil
 from pyg_fnri.training.run import fit, make_trainer
-from pyg_fnri.writing import written_whole
 
 #: Validation systems that laws are checked on, at the most.
 NUM_CHECKED = 200
@@ -51,13 +45,13 @@ class ExpectationMaximisation:
     1. Laws and graphs of some training systems are fitted in turn:
        :obj:`laws.ckpt` has the laws and the encoder as it was, :obj:`em.csv`
        and :obj:`em.png` a row per iteration.
-    2. The encoder learns: :obj:`taught/`, as of any training.
+    2. The encoder learns: :obj:`distilled/`, as of any training.
     3. Laws are checked on validation systems, against the networks whose
        place they take: :obj:`check.txt`.
     4. The result: :obj:`best.ckpt`.
 
-    Whoever resumes gets what is there of finished stages. Stage 1 is short and
-    starts over, with the same outcome. Stage 2 infers the same graphs again
+    Whoever resumes gets what is there of finished stages. AnnealingStep 1 is short and
+    starts over, with the same outcome. AnnealingStep 2 infers the same graphs again
     and goes on from its last checkpoint, if none of its files is missing.
 
     Args:
@@ -89,11 +83,11 @@ class ExpectationMaximisation:
         accelerator: str = 'auto',
     ) -> None:
         batch_size = config.build_recipe().batch_size
-        num_taught = min(settings.num_taught, len(train))
-        if settings.num_taught and num_taught < batch_size:
+        num_distilled = min(settings.num_distilled, len(train))
+        if settings.num_distilled and num_distilled < batch_size:
             raise ValueError(f"A batch takes {batch_size} systems, but the "
-                             f"encoder is to learn from {num_taught}; raise "
-                             f"num_taught, or set it to 0 to leave the "
+                             f"encoder is to learn from {num_distilled}; raise "
+                             f"num_distilled, or set it to 0 to leave the "
                              f"encoder as it is.")
         self.settings = settings
         self.train = train
@@ -131,7 +125,7 @@ class ExpectationMaximisation:
             if not (resume and os.path.exists(laws)):
                 save_checkpoint(self.find_laws(guess), laws)
             module = load_checkpoint(laws)
-            if self.settings.num_taught:
+            if self.settings.num_distilled:
                 module = self.teach(module, resume)
             self.check(module, guess)
             save_checkpoint(module, best)
@@ -180,26 +174,28 @@ class ExpectationMaximisation:
     def teach(self, module: RelationalInference,
               resume: bool = False) -> RelationalInference:
         """Trains the encoder on the graphs that the laws lead to."""
-        taught, val = (_with_graphs(module, systems)
-                       for systems in (self.train[:self.settings.num_taught],
-                                       self.val))
+        distilled, val = (_with_graphs(
+            module,
+            systems) for systems in (self.train[:self.settings.num_distilled],
+                                     self.val))
         options = module.config.options
         recipe = replace(
-            module.recipe, max_epochs=-1, max_steps=self.settings.taught_steps,
+            module.recipe, max_epochs=-1,
+            max_steps=self.settings.distilled_steps,
             symmetries=options.get('symmetries', _may_be_turned(module)))
-        pupil = Pupil(module.model, recipe, module.config)
-        pupil.units, pupil.linear_step = module.units, module.linear_step
-        pupil.train()  # What is read from a file is in evaluation mode.
-        print(f'The encoder learns the graphs of {len(taught)} training '
+        distillation = EncoderDistillation(module.model, recipe, module.config)
+        distillation.units, distillation.linear_step = module.units, module.linear_step
+        distillation.train()  # What is read from a file is in evaluation mode.
+        print(f'The encoder learns the graphs of {len(distilled)} training '
               f'systems:')
-        out = os.path.join(self.out, 'taught')
+        out = os.path.join(self.out, 'distilled')
         names = ('last.ckpt', 'best.ckpt', 'metrics.csv')
         files = [os.path.join(out, name) for name in names]
         # Without one of them, training would not come to its end.
         last = files[0] if resume and all(map(os.path.exists, files)) else None
-        trainer = make_trainer(pupil, len(taught), out, self.val_every,
-                               self.accelerator, last)
-        fit(trainer, pupil, taught, val, out, last)
+        trainer = make_trainer(distillation, len(distilled), out,
+                               self.val_every, self.accelerator, last)
+        fit(trainer, distillation, distilled, val, out, last)
         return load_checkpoint(os.path.join(out, 'best.ckpt'))
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Optional
 
+from pyg_fnri.datasets.spec import Systems, box_half_width, frame_interval
 from pyg_fnri.nn import NRI
-from pyg_fnri.opening import Systems, box_half_width, frame_interval
 from pyg_fnri.recipes import QuickRecipe
 
 
@@ -15,9 +15,9 @@ class EMSettings:
 
     Args:
         num_fitted: Training systems that laws and graphs are fitted on.
-        num_taught: Training systems whose graphs the encoder learns; 0 leaves
+        num_distilled: Training systems whose graphs the encoder learns; 0 leaves
             it as it is.
-        taught_steps: Steps of the optimiser in which it does.
+        distilled_steps: Steps of the optimiser in which it does.
         interval: Time from one frame to the next, in seconds or the unit of a
             table's times; None as the data tell.
         half_width: Metres from the origin to a wall; 0 where there is none,
@@ -28,14 +28,14 @@ class EMSettings:
         ValueError: If a value is out of range.
     """
     num_fitted: int = 1_000
-    num_taught: int = 20_000
-    taught_steps: int = 6_000
+    num_distilled: int = 20_000
+    distilled_steps: int = 6_000
     interval: Optional[float] = None
     half_width: Optional[float] = None
 
     def __post_init__(self) -> None:
-        for name, low in (('num_fitted', 1), ('num_taught', 0), ('taught_steps',
-                                                                 1)):
+        for name, low in (('num_fitted', 1), ('num_distilled', 0),
+                          ('distilled_steps', 1)):
             value = getattr(self, name)
             if type(value) is not int or value < low:
                 raise ValueError(f"{name} must be a whole number of at least "

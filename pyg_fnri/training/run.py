@@ -14,6 +14,7 @@ import torch
 from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
 from torch_geometric.data import InMemoryDataset
 
+from pyg_fnri.datasets.stored import check_writable
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_curves
 from pyg_fnri.training.checkpoints import load_checkpoint
@@ -21,7 +22,6 @@ from pyg_fnri.training.config import Config
 from pyg_fnri.training.logs import ValidationLines, make_loggers
 from pyg_fnri.training.module import RelationalInference
 from pyg_fnri.training.progress import StepsProgressBar
-from pyg_fnri.writing import check_writable
 
 
 def check_run(

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pyg_fnri.baselines import linear_rollout, static_rollout
 from pyg_fnri.metrics import RolloutMSE, asymmetric_share, posterior_entropy
+from pyg_fnri.metrics.errors import linear_rollout, static_rollout
 from pyg_fnri.nn import LinearStep
 from pyg_fnri.nn.latent import reverse_edges
 

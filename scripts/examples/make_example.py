@@ -17,8 +17,8 @@ import pandas as pd
 
 from pyg_fnri.convert import to_pandas
 from pyg_fnri.data import from_trajectory
+from pyg_fnri.datasets.stored import check_writable, written_whole
 from pyg_fnri.simulation import FiniteSpring, Newtonian, Spring
-from pyg_fnri.writing import check_writable, written_whole
 
 #: Not the paper's: there are no walls, particles start further apart, finite
 #: springs are stronger and longer, and the 50 frames are 0.2 s apart.

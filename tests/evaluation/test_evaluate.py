@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from pyg_fnri.baselines import linear_rollout, static_rollout
 from pyg_fnri.evaluation import evaluate
 from pyg_fnri.inference import refine
-from pyg_fnri.inference.sweep import Stage
+from pyg_fnri.inference.sweep import AnnealingStep
+from pyg_fnri.metrics.errors import linear_rollout, static_rollout
 from pyg_fnri.nn import (
     FNRI,
     NRI,
@@ -247,8 +247,9 @@ def test_refined_graphs_are_judged_by_their_own_posterior(
         make_model, batches, units):
     model = make_model(FNRI)
     plain = evaluate(model, batches, units, [2, 2], horizons=())
-    report = evaluate(model, batches, units, [2, 2], horizons=(),
-                      infer=lambda data: refine(model, data, [Stage(0.1, 0.5)]))
+    report = evaluate(
+        model, batches, units, [2, 2], horizons=(),
+        infer=lambda data: refine(model, data, [AnnealingStep(0.1, 0.5)]))
     assert report.keys() == plain.keys()
     assert report['entropy'] != plain['entropy']
 

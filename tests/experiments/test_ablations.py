@@ -12,8 +12,8 @@ from pyg_fnri.experiments.ablations import (
     SAMPLING,
     Method,
 )
-from pyg_fnri.inference import Stage
-from pyg_fnri.inference.em import EM_ANNEALING
+from pyg_fnri.inference import AnnealingStep
+from pyg_fnri.laws.em import EM_ANNEALING
 
 discovery, disentangle, refinement, relaxation, sampling = map(
     importlib.import_module,
@@ -56,11 +56,15 @@ def test_the_library_is_put_back(method):
 
 
 def test_what_becomes_of_an_annealing():
-    stages = Stage(0.3, 1.0), Stage(0.1, 0.5), Stage(0.002, 0.1)
+    stages = AnnealingStep(0.3,
+                           1.0), AnnealingStep(0.1,
+                                               0.5), AnnealingStep(0.002, 0.1)
     flat = Method(annealed=False).stages(stages)
-    assert flat == (Stage(0.002, 1.0), Stage(0.002, 0.5), Stage(0.002, 0.1))
-    blind = Method(heard=False).stages(stages)
-    assert blind == (Stage(0.3, 0.0), Stage(0.1, 0.0), Stage(0.002, 0.0))
+    assert flat == (AnnealingStep(0.002, 1.0), AnnealingStep(0.002, 0.5),
+                    AnnealingStep(0.002, 0.1))
+    without_prior = Method(heard=False).stages(stages)
+    assert without_prior == (AnnealingStep(0.3, 0.0), AnnealingStep(0.1, 0.0),
+                             AnnealingStep(0.002, 0.0))
     assert Method(num_stages=1).stages(stages) == stages[-1:]
     gaussian = Method(robust=False).stages(stages)
     assert len(gaussian) == 3 and {s.prior_weight for s in gaussian} == {0.0}

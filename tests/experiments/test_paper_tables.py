@@ -1,5 +1,11 @@
 import pytest
 
+from pyg_fnri.evaluation.published import (
+    ACCURACY,
+    PARAMETERS,
+    ROLLOUT_MSE,
+    published,
+)
 from pyg_fnri.experiments import (
     MODELS,
     NAMES,
@@ -8,7 +14,6 @@ from pyg_fnri.experiments import (
     parameter_report,
 )
 from pyg_fnri.experiments.paper_tables import LAYERS, count_parameters
-from pyg_fnri.published import ACCURACY, PARAMETERS, ROLLOUT_MSE, published
 
 
 def test_accuracies_are_means_beside_the_papers(make_result, read_row):

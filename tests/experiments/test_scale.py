@@ -71,7 +71,7 @@ def test_from_nothing_is_the_recipe_em_without_learning(name):
         assert value_of(arguments, '--recipe') == 'em'
         assert value_of(arguments, '--regime') == 'learned'
     assert value_of(nothing, '--max-steps') == '1'
-    assert 'num_taught=0' in nothing and 'num_taught=0' not in em
+    assert 'num_distilled=0' in nothing and 'num_distilled=0' not in em
     assert scale.refined[0] == '--refine'
 
 

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from pyg_fnri.inference.choices import find_choices
 from pyg_fnri.inference.evidence import DecoderEvidence
-from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
+from pyg_fnri.inference.pairs import find_choices
 from pyg_fnri.nn import (
     FNRI,
     LinearStep,
@@ -106,15 +106,16 @@ def test_force_laws_give_the_same_either_way(batch, make_model):
     layer = model.decoder.layer
     layer.num_substeps = 8
     choices = find_choices(batch.edge_index, undirected=True)
-    flights = Flights([batch.x], choices, layer.interval, layer.half_width)
-    impulses = ImpulseEvidence(flights, layer)
+    transitions = Transitions([batch.x], choices, layer.interval,
+                              layer.half_width)
+    impulses = ImpulseEvidence(transitions, layer)
     steps = DecoderEvidence(model, [batch.x], batch.edge_index, choices)
     channels = torch.randint(2, (choices.edge.numel(), 2)).float()
     # Both in physical units.
     first = impulses.errors(channels) * impulses.scale
     second = steps.errors(channels) * steps.scale * model.scaling.scale
-    typical = first[flights.valid].abs().median(0).values
-    difference = (first - second)[flights.valid].abs()
+    typical = first[transitions.valid].abs().median(0).values
+    difference = (first - second)[transitions.valid].abs()
     assert (difference.median(0).values < 0.02 * typical).all()
     assert (difference.quantile(0.9, dim=0) < 0.3 * typical).all()
 

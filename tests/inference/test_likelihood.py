@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from pyg_fnri.inference import Stage
+from pyg_fnri.inference import AnnealingStep
 from pyg_fnri.inference.likelihood import (
     DEGREES,
     StudentErrors,
@@ -170,7 +170,7 @@ def test_a_stage_is_a_likelihood_of_heavy_tails():
     weight = (EVIDENCE_WEIGHT, ) * 2
     cauchy = StudentErrors((1.0, 1.0), (0.2, 0.2), weight, 0.1)
     torch.testing.assert_close(cauchy.cost(errors),
-                               Stage(0.04, 0.1).cost(errors))
+                               AnnealingStep(0.04, 0.1).cost(errors))
 
 
 def test_units_of_the_errors_do_not_matter():

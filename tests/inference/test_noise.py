@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.inference import noise, refine
-from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.inference.noise import (
     DecorrelatedEvidence,
     autocorrelation,
@@ -32,10 +32,10 @@ def evidence(request, simulate_systems, make_model):
         torch.zeros(batch.num_edges, 2).long(), undirected=request.param
         != 'one way')
     search, layer = GraphSearch(model, batch), model.decoder.layer
-    flights = Flights([batch.x], search.choices, layer.interval, half_width,
-                      mass)
-    assert bool(flights.valid.all()) == (request.param != 'walls')
-    return search, ImpulseEvidence(flights, layer)
+    transitions = Transitions([batch.x], search.choices, layer.interval,
+                              half_width, mass)
+    assert bool(transitions.valid.all()) == (request.param != 'walls')
+    return search, ImpulseEvidence(transitions, layer)
 
 
 def steps(num_series, num_steps, noise=0.0, forces=0.0):
@@ -107,7 +107,7 @@ def test_equals_the_inverse_of_a_dense_factor(evidence, correlation):
     channels = torch.randn(search.channels.size())
     plain = evidence.errors(channels).double()
     found = DecorrelatedEvidence(evidence, correlation).errors(channels)
-    valid = evidence.flights.valid
+    valid = evidence.transitions.valid
     for n, f in torch.cartesian_prod(*map(torch.arange, (len(valid), 4))):
         covariance = torch.eye(11).double()
         for s, t in torch.cartesian_prod(torch.arange(11), torch.arange(11)):
@@ -130,8 +130,8 @@ def test_trajectories_have_nothing_in_common(simulate_systems, make_model):
     correlation = of_lags([-0.3, -0.2, 0.1], 4)
 
     def errors(trajectories):
-        flights = Flights(trajectories, search.choices, layer.interval)
-        made = DecorrelatedEvidence(ImpulseEvidence(flights, layer),
+        transitions = Transitions(trajectories, search.choices, layer.interval)
+        made = DecorrelatedEvidence(ImpulseEvidence(transitions, layer),
                                     correlation)
         return made.errors(search.channels)
 
@@ -183,17 +183,17 @@ def test_evidence_of_some_systems_is_theirs(evidence, correlated):
     for one, all_ in zip(some.effects(members),
                          evidence.effects(part.choice[members])):
         assert torch.equal(one, all_)
-    flights, whole = some.flights, evidence.flights
+    transitions, whole = some.transitions, evidence.transitions
     for name in ('distance', 'unit_effect'):
-        assert torch.equal(getattr(flights, name),
+        assert torch.equal(getattr(transitions, name),
                            getattr(whole, name)[part.choice])
     assert torch.equal(evidence.errors(channels), errors)
 
 
 def test_errors_by_noise_become_independent():
     errors = steps(500, 40, 1, 0.7)
-    flights = all_of(errors)
-    factor = noise._factor(flights, autocorrelation(errors, flights))
+    transitions = all_of(errors)
+    factor = noise._factor(transitions, autocorrelation(errors, transitions))
     made = noise._solve(factor, torch.arange(500), errors)
     series = made[:, 5:]
     lagged = [

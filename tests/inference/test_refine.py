@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from pyg_fnri.inference import Stage, refine
-from pyg_fnri.inference.choices import find_choices
-from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference import AnnealingStep, refine
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
+from pyg_fnri.inference.pairs import find_choices
 from pyg_fnri.inference.refine import ANNEALING
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.nn import FNRI, LinearStep, OverLinearStep
@@ -82,10 +82,10 @@ def test_many_particles_from_any_guess(simulate_systems, make_model,
     # As sweeps alone do not.
     search = GraphSearch(model, batch)
     layer = model.decoder.layer
-    flights = Flights([batch.x], search.choices, layer.interval,
-                      layer.half_width)
+    transitions = Transitions([batch.x], search.choices, layer.interval,
+                              layer.half_width)
     for stage in ANNEALING:
-        search.sweep(ImpulseEvidence(flights, layer), stage)
+        search.sweep(ImpulseEvidence(transitions, layer), stage)
     assert share(search.result().edge_type, batch.edge_label) < 0.9
 
 
@@ -199,7 +199,7 @@ def test_any_decoder(systems, monkeypatch):
     model.scaling.fit(batch.x)
     linear_step = LinearStep(4).fit(model.scaling(batch.x))
     model.decoder.layer = OverLinearStep(model.decoder.layer, linear_step)
-    annealing = [Stage(0.3, 1.0), Stage(0.01, 0.1)]
+    annealing = [AnnealingStep(0.3, 1.0), AnnealingStep(0.01, 0.1)]
     found = refine(model, batch, annealing)
     assert (found.edge_type != model.predict(batch)).any()
     # The likelihood is that of all systems, in any order, and of copies that
@@ -285,7 +285,7 @@ def test_twice_the_mass_takes_twice_the_force(batch, guess, make_model, laws):
         assert_same(refine(model, data, num_restarts=0), expected)
         assert share(expected.edge_type, batch.edge_label) > 0.97
     # Masses are not left out by other decoders either.
-    stage = [Stage(0.3, 0.0)]
+    stage = [AnnealingStep(0.3, 0.0)]
     assert not torch.equal(
         refine(model, data, stage, num_restarts=0).posterior[0],
         refine(model, batch, stage, num_restarts=0).posterior[0])

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from pyg_fnri.inference import Stage, relaxation
+from pyg_fnri.inference import AnnealingStep, relaxation
 from pyg_fnri.inference.gaussian import Gaussian
-from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.inference.likelihood import StudentErrors
 from pyg_fnri.inference.refine import ANNEALING
 from pyg_fnri.inference.relaxation import relax, relax_and_sweep
@@ -20,9 +20,9 @@ FAMILIES = ['nri', 'fnri', 'sfnri']
 def problem(model, data, mass=None):
     """A search that starts from the encoder's graphs, and its evidence."""
     search, layer = GraphSearch(model, data), model.decoder.layer
-    flights = Flights([data.x], search.choices, layer.interval,
-                      layer.half_width, mass)
-    return search, ImpulseEvidence(flights, layer)
+    transitions = Transitions([data.x], search.choices, layer.interval,
+                              layer.half_width, mass)
+    return search, ImpulseEvidence(transitions, layer)
 
 
 def share(search, truth):
@@ -150,7 +150,7 @@ def in_doubt(request, simulate_systems, make_model):
     model = make_model(torch.randint(2, (data.num_edges, 2)),
                        undirected=undirected, half_width=half_width)
     search, evidence = problem(model, data, mass)
-    assert bool(evidence.flights.valid.all()) == (request.param != 'walls')
+    assert bool(evidence.transitions.valid.all()) == (request.param != 'walls')
     return search, evidence
 
 
@@ -185,9 +185,10 @@ def test_sweeps_mend_the_rest(dozens, make_model):
 
 
 @pytest.mark.parametrize('annealing', [
-    [Stage(0.3, 1.0)],
-    [Stage(3.0, 0.5), Stage(1.0, 0.3),
-     Stage(0.3, 0.0)],
+    [AnnealingStep(0.3, 1.0)],
+    [AnnealingStep(3.0, 0.5),
+     AnnealingStep(1.0, 0.3),
+     AnnealingStep(0.3, 0.0)],
     [
         StudentErrors((2.0, 2.0, 9.0, 9.0), (0.5, 0.5, 1.0, 1.0),
                       (0.2, ) * 4, 0.3)
@@ -209,7 +210,7 @@ def test_messages_solve_a_ridge_regression(in_doubt):
                                          torch.arange(num_choices))
     change, effect = dense_design(evidence, num_choices, num_channels)
     # Far above all errors, the cost is as good as a parabola.
-    stage = Stage(1e6 * change.square().max().item(), 0.0)
+    stage = AnnealingStep(1e6 * change.square().max().item(), 0.0)
     unit = 2 * stage.weight(torch.zeros(())).double()
     mean = torch.randn(num_choices, num_channels).double()
     precision = unit * (0.1 + torch.rand(mean.size())).double()
@@ -304,7 +305,7 @@ def test_some_systems_are_a_search_of_their_own(systems, make_model):
 def test_begins_where_it_is_told_to(dozens, make_model):
     search, evidence = problem(make_model(0 * dozens.edge_label), dozens)
     truth = true_options(search, dozens.edge_label)
-    sharp = [Stage(1e-3, 0.0)]
+    sharp = [AnnealingStep(1e-3, 0.0)]
     uniform = torch.full_like(search.log_prior, 0.25)
     there = torch.nn.functional.one_hot(truth, 4).float()
     right = [(relax(search, evidence, sharp, start) == truth).double().mean()
@@ -315,7 +316,7 @@ def test_begins_where_it_is_told_to(dozens, make_model):
 def test_begins_at_the_encoders_word(dozens, make_model):
     guess = torch.randint(2, dozens.edge_label.size())
     search, evidence = problem(make_model(guess), dozens)
-    stages = [Stage(0.1, 0.3), Stage(0.05, 0.1)]
+    stages = [AnnealingStep(0.1, 0.3), AnnealingStep(0.05, 0.1)]
     default = relax(search, evidence, stages)
     for weight, same in (0.3, True), (2.0, False):
         start = (weight * search.log_prior).softmax(-1)
@@ -356,8 +357,8 @@ def test_masses_divide_forces(simulate_systems, make_model):
     # As such particles would have moved along the same paths.
     evidence.change = (evidence.change - evidence.errors(search.options[truth]))
     for known in (True, False):
-        evidence.flights = copy.copy(evidence.flights)
-        evidence.flights.mass = mass if known else None
+        evidence.transitions = copy.copy(evidence.transitions)
+        evidence.transitions.mass = mass if known else None
         found = relax(search, evidence, ANNEALING)
         right.append((found == truth).double().mean())
     assert right[0] > 0.99 and right[1] < 0.95
@@ -370,11 +371,11 @@ def test_walls_are_not_looked_at(simulate_systems, make_model):
     search, evidence = problem(model, batch)
     # Not yet sharp, for everything seen to make a difference.
     expected = relax(search, evidence, ANNEALING[:1])
-    unseen = ~evidence.flights.valid
+    unseen = ~evidence.transitions.valid
     assert unseen.double().mean() > 0.05
     evidence.change[unseen] += 10 * torch.randn(evidence.change[unseen].size())
     assert torch.equal(relax(search, evidence, ANNEALING[:1]), expected)
-    evidence.flights.valid = torch.ones_like(unseen)
+    evidence.transitions.valid = torch.ones_like(unseen)
     assert not torch.equal(relax(search, evidence, ANNEALING[:1]), expected)
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.inference.refine import ANNEALING
-from pyg_fnri.inference.restarts import settle
+from pyg_fnri.inference.restarts import refine_by_restarts
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT
 
@@ -17,18 +17,19 @@ class Search:
         self.batch = Batch.from_data_list(systems)
         self.search = GraphSearch(model, self.batch)
         layer = model.decoder.layer
-        flights = Flights([self.batch.x], self.search.choices, layer.interval,
-                          layer.half_width)
-        self.evidence = ImpulseEvidence(flights, layer)
+        transitions = Transitions([self.batch.x], self.search.choices,
+                                  layer.interval, layer.half_width)
+        self.evidence = ImpulseEvidence(transitions, layer)
         self.owner = self.batch.batch[self.search.choices.receiver]
 
     def anneal(self):
         for stage in ANNEALING:
             self.search.sweep(self.evidence, stage)
 
-    def settle(self, num_restarts, seed=0):
-        return settle(self.search, self.evidence, ANNEALING,
-                      torch.Generator().manual_seed(seed), num_restarts)
+    def refine_by_restarts(self, num_restarts, seed=0):
+        return refine_by_restarts(self.search, self.evidence, ANNEALING,
+                                  torch.Generator().manual_seed(seed),
+                                  num_restarts)
 
     def cost(self, choice):
         """What the last stage minimises, by system."""
@@ -55,7 +56,7 @@ def poor(systems, make_model):
 def test_no_system_gets_worse(poor):
     before = poor.cost(poor.search.choice)
     for _ in range(3):
-        poor.settle(1)
+        poor.refine_by_restarts(1)
         after = poor.cost(poor.search.choice)
         assert (after <= before + 1e-3).all()
         before = after
@@ -69,8 +70,8 @@ def test_most_systems_settle_and_are_right(poor):
         return (types == truth).all(-1).double().mean()
 
     assert right() < 0.95
-    few = poor.settle(1)
-    left = poor.settle(24, seed=1)
+    few = poor.refine_by_restarts(1)
+    left = poor.refine_by_restarts(24, seed=1)
     assert left < few <= 24 and left <= 2
     assert right() > 0.98
 
@@ -84,15 +85,15 @@ def test_finds_the_best_graph_of_three_particles(simulate_systems, make_model):
         for graph in itertools.product(range(4), repeat=3)
     ])
     problem.anneal()
-    problem.settle(24)
+    problem.refine_by_restarts(24)
     found = problem.cost(problem.search.choice)
     assert (found <= cost.amin(0) + 1e-2).double().mean() > 0.95
 
 
 def test_settled_systems_are_left_alone(poor):
-    poor.settle(24)
+    poor.refine_by_restarts(24)
     first = poor.search.choice.clone()
-    poor.settle(24, seed=1)
+    poor.refine_by_restarts(24, seed=1)
     same = torch.ones(24, dtype=torch.bool)
     same[poor.owner[first != poor.search.choice]] = False
     assert same.double().mean() > 0.9
@@ -109,7 +110,7 @@ def test_only_those_in_doubt_are_searched_again(poor, monkeypatch):
     monkeypatch.setattr(GraphSearch, 'sweep', counted)
     guess = poor.search.choice
     before = guess.clone()
-    poor.settle(24)
+    poor.refine_by_restarts(24)
     # All, then those that are not settled, and all for the posterior.
     assert sizes[0] == sizes[-1] == 24
     assert sizes[:-1] == sorted(sizes[:-1], reverse=True)
@@ -126,12 +127,12 @@ def test_a_number_without_a_system(systems, make_model):
     gap.search.system = gap.search.system + (gap.search.system > 1)
     for each in (problem, gap):
         each.search.choice = 0 * each.search.choice
-    assert problem.settle(5) == gap.settle(5) == 0
+    assert problem.refine_by_restarts(5) == gap.refine_by_restarts(5) == 0
     assert torch.equal(problem.search.choice, gap.search.choice)
 
 
 def test_posterior_is_that_of_the_best_graphs(poor):
-    poor.settle(2)
+    poor.refine_by_restarts(2)
     search = poor.search
     assert search.conditional.isfinite().all()
     torch.testing.assert_close(search.conditional.exp().sum(-1),
@@ -146,7 +147,7 @@ def test_same_generator_same_graphs(systems, make_model):
         model = make_model(torch.cat([data.edge_label for data in systems[:6]]))
         problem = Search(systems[:6], model)
         problem.anneal()
-        problem.settle(3)
+        problem.refine_by_restarts(3)
         graphs.append(problem.search.choice)
     assert torch.equal(*graphs)
 
@@ -164,7 +165,7 @@ def test_a_system_that_nothing_explains_is_doubted(systems, make_model):
         label = torch.cat([data.edge_label for data in systems])
         problem = Search(systems, make_model(label))
         problem.anneal()
-        return problem.settle(num_restarts)
+        return problem.refine_by_restarts(num_restarts)
 
     # The others are settled at once.
     assert left(others, 1) == 0
@@ -185,4 +186,4 @@ def test_systems_of_another_size_do_not_stand_out(simulate_systems, make_model):
     # By the sum, those of 8 particles would, and nothing is wrong with them.
     cost = problem.cost(problem.search.choice)
     assert cost[5:].min() > 3 * cost.median()
-    assert problem.settle(1) == 0
+    assert problem.refine_by_restarts(1) == 0

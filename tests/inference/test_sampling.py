@@ -7,10 +7,10 @@ from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.inference import noise, refine, sample_posterior, sampling
-from pyg_fnri.inference.choices import find_choices
 from pyg_fnri.inference.evidence import DecoderEvidence
-from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.inference.likelihood import StudentErrors
+from pyg_fnri.inference.pairs import find_choices
 from pyg_fnri.metrics import expected_calibration_error
 from pyg_fnri.nn import FNRI, LinearStep, OverLinearStep
 from pyg_fnri.nn.latent import most_probable
@@ -35,8 +35,8 @@ def exact_posterior(model, data, likelihood):
     latent = model.latent
     choices = find_choices(data.edge_index, latent.undirected)
     if hasattr(model.decoder.layer, 'law'):
-        flights = Flights([data.x], choices, 0.1, 5.0)
-        evidence = ImpulseEvidence(flights, model.decoder.layer)
+        transitions = Transitions([data.x], choices, 0.1, 5.0)
+        evidence = ImpulseEvidence(transitions, model.decoder.layer)
     else:
         evidence = DecoderEvidence(model, [data.x], data.edge_index, choices)
     types = torch.cartesian_prod(*map(torch.arange, latent.num_edge_types))

@@ -3,9 +3,9 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from pyg_fnri.inference.evidence import Evidence
-from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.inference.sweep import Stage
+from pyg_fnri.inference.sweep import AnnealingStep
 from pyg_fnri.nn import FNRI
 
 FAMILIES = ['nri', 'fnri', 'sfnri']
@@ -94,15 +94,15 @@ def test_without_evidence_the_posterior_is_the_prior(systems, make_model,
     search = GraphSearch(model, data)
     before = search.result()
     search.choice = torch.randint(4, (10, ))
-    changed = search.sweep(Indifferent(5), Stage(0.1, 1.0))
+    changed = search.sweep(Indifferent(5), AnnealingStep(0.1, 1.0))
     assert 0 < changed <= 10
-    assert search.sweep(Indifferent(5), Stage(0.1, 1.0)) == 0
+    assert search.sweep(Indifferent(5), AnnealingStep(0.1, 1.0)) == 0
     after = search.result()
     assert torch.equal(before.edge_type, after.edge_type)
     for q, expected in zip(after.posterior, before.posterior):
         torch.testing.assert_close(q, expected, atol=1e-5, rtol=0)
     # A weaker prior is a flatter one.
-    search.sweep(Indifferent(5), Stage(0.1, 0.5))
+    search.sweep(Indifferent(5), AnnealingStep(0.1, 0.5))
     for q, expected in zip(search.result().posterior, before.posterior):
         assert (q.max(-1).values < expected.max(-1).values).all()
 
@@ -131,7 +131,7 @@ def test_gibbs_sampling_takes_a_generator(systems, make_model):
     results = []
     for seed in (1, 1, 2):
         search = GraphSearch(model, data)
-        search.sweep(Indifferent(5), Stage(0.1, 1.0),
+        search.sweep(Indifferent(5), AnnealingStep(0.1, 1.0),
                      torch.Generator().manual_seed(seed))
         results.append(search.choice)
     assert torch.equal(results[0], results[1])
@@ -142,7 +142,7 @@ def test_errors_that_are_not_finite_are_no_graph(systems, make_model):
     search = GraphSearch(make_model(systems[0].edge_label), systems[0])
     before = search.choice
     with pytest.raises(ValueError, match='not finite; .* weights or force law'):
-        search.sweep(Indifferent(5, float('nan')), Stage(0.1, 1.0))
+        search.sweep(Indifferent(5, float('nan')), AnnealingStep(0.1, 1.0))
     assert torch.equal(search.choice, before)
 
 
@@ -165,16 +165,16 @@ def test_double_precision(systems, make_model, family):
     data = systems[1].clone()
     data.x = data.x.double()
     search = GraphSearch(make_model(data.edge_label, family).double(), data)
-    flights = Flights([data.x], search.choices, 0.1)
+    transitions = Transitions([data.x], search.choices, 0.1)
     layer = make_model(data.edge_label, family).double().decoder.layer
-    search.sweep(ImpulseEvidence(flights, layer), Stage(0.1, 1.0))
+    search.sweep(ImpulseEvidence(transitions, layer), AnnealingStep(0.1, 1.0))
     assert search.channels.dtype == search.conditional.dtype == torch.double
 
 
 def test_no_candidate_edges(make_system):
     data = make_system(4, edge_index=torch.empty(2, 0, dtype=torch.long))
     search = GraphSearch(FNRI(4, 6, [2, 3], 8, undirected=True), data)
-    assert search.sweep(Indifferent(4), Stage(0.1, 1.0)) == 0
+    assert search.sweep(Indifferent(4), AnnealingStep(0.1, 1.0)) == 0
     edge_type, posterior = search.result()
     assert edge_type.size() == (0, 2)
     assert [q.size() for q in posterior] == [(0, 2), (0, 3)]

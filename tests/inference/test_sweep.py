@@ -6,11 +6,11 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.inference.choices import find_choices
 from pyg_fnri.inference.evidence import DecoderEvidence
-from pyg_fnri.inference.impulses import Flights, ImpulseEvidence
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
+from pyg_fnri.inference.pairs import find_choices
 from pyg_fnri.inference.refine import ANNEALING
-from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT, Stage, sweep
+from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT, AnnealingStep, sweep
 
 OPTIONS = torch.tensor([[0., 0.], [0., 1.], [1., 0.], [1., 1.]])
 
@@ -32,8 +32,9 @@ class Problem:
         self.choice_system = batch.batch[self.choices.receiver]
         if kind is ImpulseEvidence:
             layer = model.decoder.layer
-            flights = Flights([batch.x], self.choices, layer.interval, 5.0)
-            self.evidence = ImpulseEvidence(flights, layer)
+            transitions = Transitions([batch.x], self.choices, layer.interval,
+                                      5.0)
+            self.evidence = ImpulseEvidence(transitions, layer)
         else:
             self.evidence = DecoderEvidence(model, [batch.x], batch.edge_index,
                                             self.choices)
@@ -94,7 +95,8 @@ def test_sweeps_never_make_it_worse(systems, make_model, undirected, kind):
         # A decoder that depends on the graph.
         for p in model.decoder.parameters():
             p.data.mul_(3)
-    for stage in (Stage(0.3, 1.0), Stage(0.01, 0.1), Stage(1e-3, 5.0)):
+    for stage in (AnnealingStep(0.3, 1.0), AnnealingStep(0.01, 0.1),
+                  AnnealingStep(1e-3, 5.0)):
         choice = problem.random()
         before = problem.objective(choice, stage)
         moved = 0
@@ -121,7 +123,7 @@ def test_the_best_option_of_a_pair_is_found_at_once(pairs):
 
 
 def test_the_best_graph_of_three_is_found_from_nearby(triples):
-    stage = Stage(0.01, 0.2)
+    stage = AnnealingStep(0.01, 0.2)
     cost, graphs = triples.brute_force(stage)
     best = graphs[cost.argmin(0)]  # [num_systems, 3]
     for pair in range(3):
@@ -139,7 +141,7 @@ def test_the_best_graph_of_three_is_found_from_nearby(triples):
 
 
 def test_the_best_graph_stays(triples):
-    stage = Stage(0.01, 0.2)
+    stage = AnnealingStep(0.01, 0.2)
     cost, graphs = triples.brute_force(stage)
     best = graphs[cost.argmin(0)].flatten()
     choice, _ = triples.sweep(best, stage)
@@ -153,7 +155,8 @@ def test_each_choice_is_looked_at_given_all_others(systems, make_model,
     batch = Batch.from_data_list(systems[:3])
     model = make_model(batch.edge_label,
                        laws=True if kind is ImpulseEvidence else None)
-    problem, stage = Problem(batch, model, undirected, kind), Stage(0.1, 0.5)
+    problem, stage = Problem(batch, model, undirected,
+                             kind), AnnealingStep(0.1, 0.5)
     choice, conditional = problem.sweep(problem.random(), stage)
     # Those of the last round have seen what all others have become.
     members = problem.choices.rounds[-1]
@@ -177,7 +180,7 @@ def test_few_choices_at_once_equal_many(systems, make_model, monkeypatch,
     batch = Batch.from_data_list(systems[:6])
     problem = Problem(batch, make_model(batch.edge_label))
     choice = problem.random()
-    expected = problem.sweep(choice, Stage(0.1, 0.5))
+    expected = problem.sweep(choice, AnnealingStep(0.1, 0.5))
     tries, changed_errors = [], ImpulseEvidence.changed_errors
 
     def counted(evidence, errors, channels, members, options):
@@ -186,7 +189,7 @@ def test_few_choices_at_once_equal_many(systems, make_model, monkeypatch,
 
     monkeypatch.setattr(ImpulseEvidence, 'changed_errors', counted)
     monkeypatch.setattr(ImpulseEvidence, 'max_tried', max_tried)
-    found = problem.sweep(choice, Stage(0.1, 0.5))
+    found = problem.sweep(choice, AnnealingStep(0.1, 0.5))
     assert max(tries) == (1 if max_tried == 1 else 5) and sum(tries) == 60
     assert torch.equal(found[0], expected[0])
     torch.testing.assert_close(found[1], expected[1])
@@ -199,29 +202,29 @@ def test_a_decoder_runs_once_for_each_option_and_round(systems, make_model):
     errors, runs = DecoderEvidence.errors, []
     problem.evidence.errors = lambda channels: (runs.append(
         1), errors(problem.evidence, channels))[1]
-    problem.sweep(problem.random(), Stage(0.1, 0.5))
+    problem.sweep(problem.random(), AnnealingStep(0.1, 0.5))
     assert len(runs) == 1 + 4 * len(problem.choices.rounds)
 
 
 def test_input_is_left_as_it_is(pairs):
     choice = pairs.random()
     before = choice.clone()
-    new, _ = pairs.sweep(choice, Stage(0.01, 0.1))
+    new, _ = pairs.sweep(choice, AnnealingStep(0.01, 0.1))
     assert torch.equal(choice, before) and not torch.equal(new, before)
 
 
 def test_the_prior_alone_decides_where_it_weighs_enough(pairs):
-    choice, _ = pairs.sweep(pairs.random(), Stage(0.01, 1e6))
+    choice, _ = pairs.sweep(pairs.random(), AnnealingStep(0.01, 1e6))
     assert torch.equal(choice, pairs.log_prior.argmax(-1))
     # And not where it weighs nothing.
-    choice, _ = pairs.sweep(pairs.random(), Stage(0.01, 0.0))
+    choice, _ = pairs.sweep(pairs.random(), AnnealingStep(0.01, 0.0))
     pairs.log_prior = -pairs.log_prior
-    other, _ = pairs.sweep(pairs.random(), Stage(0.01, 0.0))
+    other, _ = pairs.sweep(pairs.random(), AnnealingStep(0.01, 0.0))
     assert torch.equal(choice, other)
 
 
 def test_gibbs_sampling_repeats_itself_with_the_same_generator(triples):
-    start, stage = triples.random(), Stage(0.3, 0.5)
+    start, stage = triples.random(), AnnealingStep(0.3, 0.5)
     samples = [
         triples.sweep(start, stage,
                       torch.Generator().manual_seed(seed))[0]
@@ -236,7 +239,7 @@ def test_gibbs_samples_of_a_pair_have_its_posterior(systems, make_model):
     batch = cut(systems[1:2] * 1_000, 2, num_frames=3)
     problem = Problem(batch, make_model(torch.zeros(2_000, 2).long()))
     problem.log_prior[:] = problem.log_prior[0]
-    stage = Stage(0.3, 1.0)
+    stage = AnnealingStep(0.3, 1.0)
     cost, _ = problem.brute_force(stage)
     posterior = (-cost[:, 0]).softmax(-1)
     assert posterior.max() < 0.9
@@ -258,7 +261,7 @@ def test_gibbs_samples_of_three_pairs_have_their_joint_posterior(
     batch = cut(systems[4:5] * 1_000, 3, num_frames=8)
     problem = Problem(batch, make_model(torch.zeros(6_000, 2).long()))
     problem.log_prior[:] = 0
-    stage = Stage(0.03, 1.0)
+    stage = AnnealingStep(0.03, 1.0)
     cost, graphs = problem.brute_force(stage)
     posterior = (-cost[:, 0]).softmax(-1)
     # The pairs depend on each other.
@@ -279,7 +282,7 @@ def test_gibbs_samples_of_three_pairs_have_their_joint_posterior(
 
 @pytest.mark.parametrize('tolerance', [1e-3, 0.3, 20.0])
 def test_weight_is_the_slope_of_the_cost_over_the_square(tolerance):
-    stage = Stage(tolerance, 0.5)
+    stage = AnnealingStep(tolerance, 0.5)
     square = torch.randn(5, 3, 7, 2).square().double().requires_grad_()
     slope, = torch.autograd.grad(stage.cost(square.sqrt()).sum(), square)
     torch.testing.assert_close(stage.weight(-square.detach().sqrt()), slope)
@@ -291,4 +294,4 @@ def test_weight_is_the_slope_of_the_cost_over_the_square(tolerance):
                                                (0.1, math.nan)])
 def test_stages_out_of_range(tolerance, weight):
     with pytest.raises(ValueError, match=f'got {tolerance} and {weight}'):
-        Stage(tolerance, weight)
+        AnnealingStep(tolerance, weight)

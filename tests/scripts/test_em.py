@@ -26,7 +26,7 @@ def test_laws_of_own_data_and_their_pictures(script, short, load_script,
     arguments = ['--root', own_root, '--out', str(tmp_path)]
     script.main([
         *arguments, '--checkpoint',
-        str(own_run / 'best.ckpt'), '--num-systems', '8', '--num-taught', '0'
+        str(own_run / 'best.ckpt'), '--num-systems', '8', '--num-distilled', '0'
     ])
     layer = load_checkpoint(str(tmp_path / 'best.ckpt')).model.decoder.layer
     assert isinstance(layer, ForceLawDecoder)
@@ -59,8 +59,8 @@ def test_result_has_its_seed_and_says_what_it_saw(script, short, tiny_run,
     script.main([
         '--checkpoint',
         str(tiny_run / 'best.ckpt'), '--root', tiny_root, '--out',
-        str(tmp_path / 'new'), '--num-systems', '8', '--num-taught', '16',
-        '--taught-steps', '2', '--half-width', '0', '--seed', '5'
+        str(tmp_path / 'new'), '--num-systems', '8', '--num-distilled', '16',
+        '--distilled-steps', '2', '--half-width', '0', '--seed', '5'
     ])
     files = {path.name for path in (tmp_path / 'new').iterdir()}
     assert files == {
@@ -83,8 +83,9 @@ def test_result_has_its_seed_and_says_what_it_saw(script, short, tiny_run,
 
 
 @pytest.mark.parametrize('arguments, message', [
-    (['--num-taught', '15'], 'takes 16 systems.* learn from 15'),
-    (['--num-taught', '-1'], 'num_taught must be a whole number of at least 0'),
+    (['--num-distilled', '15'], 'takes 16 systems.* learn from 15'),
+    (['--num-distilled', '-1'
+      ], 'num_distilled must be a whole number of at least 0'),
     (['--interval', 'nan'], 'interval must be a time above 0, but is nan'),
     (['--half-width', '-2'], 'half_width must be a distance of at least 0'),
 ])

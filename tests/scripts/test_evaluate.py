@@ -6,8 +6,8 @@ import torch
 
 import pyg_fnri.evaluation.pictures
 from pyg_fnri.evaluation import evaluate
+from pyg_fnri.evaluation.published import HORIZONS
 from pyg_fnri.plot import plot_reliability
-from pyg_fnri.published import HORIZONS
 from pyg_fnri.training import load_checkpoint
 
 RESULTS = {'metrics.json', 'trajectories.png', 'graph.png'}

@@ -3,8 +3,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pyg_fnri.datasets.spec import open_dataset
 from pyg_fnri.nn import known_masses
-from pyg_fnri.opening import open_dataset
 from pyg_fnri.training import load_checkpoint
 
 NAMES = {

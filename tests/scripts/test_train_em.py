@@ -22,7 +22,7 @@ def em_arguments(tiny_arguments):
         shorten(patch)
         yield [
             *tiny_arguments, '--recipe', 'em', '--option', 'num_fitted=8',
-            '--option', 'num_taught=16', '--option', 'taught_steps=2'
+            '--option', 'num_distilled=16', '--option', 'distilled_steps=2'
         ]
 
 
@@ -49,7 +49,7 @@ def test_em_begins_with_the_quick_recipe(em_run, tiny_run):
 def test_em_ends_with_laws(em_run):
     module = load_checkpoint(str(em_run / 'best.ckpt'))
     assert isinstance(module.model.decoder.layer, ForceLawDecoder)
-    assert module.config.recipe == 'em' and module.recipe.taught_steps == 2
+    assert module.config.recipe == 'em' and module.recipe.distilled_steps == 2
     assert module.config.laws['half_width'] == 5
     module.require('encoder', 'decoder')
 
@@ -72,7 +72,8 @@ def test_em_goes_on_after_its_last_finished_stage(script, em_arguments, em_run,
 
 @pytest.mark.parametrize('arguments, message', [
     (['--max-steps', '9'], "'max_steps': 3.* this command has .*: 9"),
-    (['--option', 'num_taught=32'], "'num_taught': 16.* this command has"),
+    (['--option', 'num_distilled=32'
+      ], "'num_distilled': 16.* this command has"),
 ])
 def test_em_of_other_settings_is_not_resumed(script, em_arguments, em_run,
                                              arguments, message):
@@ -93,7 +94,7 @@ def test_run_of_another_recipe_has_no_stages_to_resume(script, em_arguments,
 
 
 @pytest.mark.parametrize('arguments, message', [
-    (['--option', 'num_taught=5'], 'takes 16 systems.* learn from 5'),
+    (['--option', 'num_distilled=5'], 'takes 16 systems.* learn from 5'),
     (['--option', 'interval=0'], 'interval must be a time above 0'),
     (['--regime', 'supervised'], "regime must be 'learned'"),
 ])

@@ -33,14 +33,14 @@ def test_only_what_is_asked_for_reaches_the_recipe(parser):
     assert recipe_options(parser.parse_args([])) == {}
     args = parser.parse_args([
         '--directed', '--tau', '1.5', '--hard', 'no', '--null-prior', '0.9',
-        '--option', 'num_taught=0', '--option', 'tau=9'
+        '--option', 'num_distilled=0', '--option', 'tau=9'
     ])
     assert recipe_options(args) == {
         'undirected': False,
         'tau': 1.5,  # The option of its own has the last word.
         'hard': False,
         'null_prior': [0.9],
-        'num_taught': 0
+        'num_distilled': 0
     }
 
 

@@ -9,11 +9,12 @@ from short_discovery import shorten
 from small_training import assert_same_state, build, is_same_state
 
 import pyg_fnri.training.em
-from pyg_fnri.inference import Discovery, Progress, Stage, Start
+from pyg_fnri.inference import AnnealingStep
+from pyg_fnri.laws import Discovery, Progress, Start
 from pyg_fnri.training import (
     EMSettings,
+    EncoderDistillation,
     ExpectationMaximisation,
-    Pupil,
     load_checkpoint,
     save_checkpoint,
 )
@@ -21,14 +22,14 @@ from pyg_fnri.training import (
 # Of two starts, none of which comes far.
 pytestmark = pytest.mark.filterwarnings('ignore:Of . starts, one alone')
 
-SETTINGS = EMSettings(num_fitted=12, num_taught=32, taught_steps=4)
+SETTINGS = EMSettings(num_fitted=12, num_distilled=32, distilled_steps=4)
 
 
 @pytest.fixture(scope='module', autouse=True)
 def short(pictures_drawn_once):
     """Two iterations, as many as it takes to see that there are some."""
     with pytest.MonkeyPatch.context() as patch:
-        shorten(patch, [Stage(0.3, 1.), Stage(0.1, 0.5)])
+        shorten(patch, [AnnealingStep(0.3, 1.), AnnealingStep(0.1, 0.5)])
         yield
 
 
@@ -78,11 +79,11 @@ def part(path, name):
 def test_each_stage_leaves_its_files(run):
     assert {path.name
             for path in run.iterdir()} == {
-                'laws.ckpt', 'em.csv', 'em.png', 'taught', 'check.txt',
+                'laws.ckpt', 'em.csv', 'em.png', 'distilled', 'check.txt',
                 'best.ckpt'
             }
     assert {path.name
-            for path in (run / 'taught').iterdir()
+            for path in (run / 'distilled').iterdir()
             } == {'best.ckpt', 'last.ckpt', 'metrics.csv', 'curves.png'}
     assert (run / 'em.png').read_bytes().startswith(b'\x89PNG')
     rows = pd.read_csv(run / 'em.csv')
@@ -147,10 +148,11 @@ def test_laws_come_first_and_stay_while_the_encoder_learns(run, guess):
 @pytest.mark.slow
 @pytest.mark.filterwarnings('ignore:The dirpath has changed')
 @pytest.mark.parametrize('lost', [
-    ['best.ckpt', 'taught/best.ckpt'],
-    pytest.param(['best.ckpt', 'taught'], marks=pytest.mark.slow),
-    pytest.param(['best.ckpt', 'taught/metrics.csv'], marks=pytest.mark.slow),
-    pytest.param(['best.ckpt', 'taught', 'laws.ckpt', 'em.csv', 'em.png'],
+    ['best.ckpt', 'distilled/best.ckpt'],
+    pytest.param(['best.ckpt', 'distilled'], marks=pytest.mark.slow),
+    pytest.param(['best.ckpt', 'distilled/metrics.csv'],
+                 marks=pytest.mark.slow),
+    pytest.param(['best.ckpt', 'distilled', 'laws.ckpt', 'em.csv', 'em.png'],
                  marks=pytest.mark.slow),
 ])
 def test_same_result_after_an_interruption(make, run, copied, lost):
@@ -163,7 +165,7 @@ def test_same_result_after_an_interruption(make, run, copied, lost):
     em, module = make(copied)
     em.run(module, resume=True)
     assert {p: p.stat().st_mtime_ns for p in kept} == kept
-    for name in ('laws.ckpt', 'best.ckpt', 'taught/last.ckpt'):
+    for name in ('laws.ckpt', 'best.ckpt', 'distilled/last.ckpt'):
         assert_same_state(state(run / name), state(copied / name))
     for name in ('em.csv', 'check.txt'):
         assert (copied / name).read_bytes() == (run / name).read_bytes()
@@ -173,17 +175,17 @@ def test_same_result_after_an_interruption(make, run, copied, lost):
 @pytest.mark.filterwarnings('ignore:The dirpath has changed')
 def test_learning_goes_on_where_it_was(make, copied):
     (copied / 'best.ckpt').unlink()
-    em, module = make(copied, EMSettings(12, 32, taught_steps=6))
+    em, module = make(copied, EMSettings(12, 32, distilled_steps=6))
     em.run(module, resume=True)
-    last = torch.load(copied / 'taught' / 'last.ckpt', weights_only=True)
+    last = torch.load(copied / 'distilled' / 'last.ckpt', weights_only=True)
     assert last['global_step'] == 6
-    history = pd.read_csv(copied / 'taught' / 'metrics.csv')
+    history = pd.read_csv(copied / 'distilled' / 'metrics.csv')
     assert history['val_loss'].dropna().size == 3  # After 2, 4 and 6 steps.
 
 
 @pytest.mark.slow
 def test_nothing_of_a_former_run_is_used_unless_resumed(make, run, copied):
-    for name in ('laws.ckpt', 'best.ckpt', 'taught/last.ckpt'):
+    for name in ('laws.ckpt', 'best.ckpt', 'distilled/last.ckpt'):
         (copied / name).write_bytes(b'of other data')
     em, module = make(copied)
     em.run(module)
@@ -203,9 +205,9 @@ def test_labels_are_only_measured_by(make, run, train, val, tmp_path):
 
 def test_encoder_may_be_left_as_it_is(make, run, guess, tmp_path):
     copy2(run / 'laws.ckpt', tmp_path)
-    em, module = make(tmp_path, EMSettings(num_fitted=12, num_taught=0))
+    em, module = make(tmp_path, EMSettings(num_fitted=12, num_distilled=0))
     result = em.run(module, resume=True)
-    assert not (tmp_path / 'taught').exists() and not result.training
+    assert not (tmp_path / 'distilled').exists() and not result.training
     assert_same_state(part(tmp_path / 'best.ckpt', 'model.encoder'),
                       part(guess, 'model.encoder'))
 
@@ -222,13 +224,13 @@ def test_pupils_see_systems_turned_where_that_is_safe(make, run, val, tmp_path,
                                                       options, turned):
     seen = []
 
-    class Watched(Pupil):
+    class Watched(EncoderDistillation):
         def training_step(self, batch, batch_idx):
             seen.append((self.recipe.symmetries, self.model.encoder.training))
             return super().training_step(batch, batch_idx)
 
-    monkeypatch.setattr(pyg_fnri.training.em, 'Pupil', Watched)
-    em, _ = make(tmp_path, EMSettings(12, 16, taught_steps=1), val=val[:4])
+    monkeypatch.setattr(pyg_fnri.training.em, 'EncoderDistillation', Watched)
+    em, _ = make(tmp_path, EMSettings(12, 16, distilled_steps=1), val=val[:4])
     module = load_checkpoint(str(run / 'laws.ckpt'))
     module.config.options.update(options)
     module.model.scaling.offset += offset
@@ -238,7 +240,7 @@ def test_pupils_see_systems_turned_where_that_is_safe(make, run, val, tmp_path,
 
 def test_what_cannot_work_is_told_before_the_work(make, tmp_path):
     with pytest.raises(ValueError, match='takes 16 systems.* from 15; raise'):
-        make(tmp_path, EMSettings(num_taught=15))
+        make(tmp_path, EMSettings(num_distilled=15))
     em, module = make(tmp_path)
     module.trained = ('decoder', )
     with pytest.raises(ValueError, match='needs a trained encoder'):

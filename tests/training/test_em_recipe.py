@@ -9,10 +9,10 @@ from pyg_fnri.training import EMRecipe, EMSettings
 
 
 def test_recipe_is_a_shorter_quick_one():
-    recipe = EMRecipe(hidden_channels=8, num_taught=5)
+    recipe = EMRecipe(hidden_channels=8, num_distilled=5)
     assert isinstance(recipe, QuickRecipe) and isinstance(recipe, EMSettings)
     assert recipe.max_steps < QuickRecipe().max_steps
-    assert recipe.tau == QuickRecipe().tau and recipe.num_taught == 5
+    assert recipe.tau == QuickRecipe().tau and recipe.num_distilled == 5
     assert 'num_fitted=1000' in repr(recipe)
 
 
@@ -26,9 +26,9 @@ def test_regimes_with_labels_are_refused():
 @pytest.mark.parametrize('name, value', [
     ('num_fitted', 0),
     ('num_fitted', 10.),
-    ('num_taught', -1),
-    ('num_taught', True),
-    ('taught_steps', 'many'),
+    ('num_distilled', -1),
+    ('num_distilled', True),
+    ('distilled_steps', 'many'),
     ('interval', 0),
     ('interval', math.nan),
     ('interval', '0.1 s'),

@@ -14,10 +14,10 @@ from small_training import (
 )
 
 from pyg_fnri.experiments.misspecified import Friction
-from pyg_fnri.inference import Stage
-from pyg_fnri.inference.choices import find_choices
-from pyg_fnri.inference.fit_laws import fit_laws, fit_scale
-from pyg_fnri.inference.impulses import Flights
+from pyg_fnri.inference import AnnealingStep
+from pyg_fnri.inference.impulses import Transitions
+from pyg_fnri.inference.pairs import find_choices
+from pyg_fnri.laws.fit_laws import fit_laws, fit_scale
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import EdgeAccuracy
 from pyg_fnri.nn import (
@@ -207,11 +207,11 @@ def fit_true_laws(laws, batch):
     """To the true graphs, without a look at the encoder's."""
     layer, latent = laws.model.decoder.layer, laws.model.latent
     choices = find_choices(batch.edge_index, latent.undirected)
-    flights = Flights([batch.x, batch.y], choices, layer.interval)
+    transitions = Transitions([batch.x, batch.y], choices, layer.interval)
     channels = latent.encode_types(batch.edge_label)[choices.edge]
-    fit_scale(layer, flights)
+    fit_scale(layer, transitions)
     for tolerance in (0.1, 0.02):
-        fit_laws(layer, flights, channels, Stage(tolerance, 0.0),
+        fit_laws(layer, transitions, channels, AnnealingStep(tolerance, 0.0),
                  torch.Generator())
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from small_training import build, validate
 
-from pyg_fnri.baselines import linear_rollout, static_rollout
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import RolloutMSE, posterior_entropy
+from pyg_fnri.metrics.errors import linear_rollout, static_rollout
 from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.training import MODELS
 from pyg_fnri.training.validation import graph_shares

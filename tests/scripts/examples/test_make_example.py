@@ -61,7 +61,8 @@ def test_graphs_are_found_from_the_table_alone(load_script, tmp_path, capsys):
     ])
     load_script('em').main([
         *root, '--checkpoint',
-        str(tmp_path / 'run' / 'best.ckpt'), '--out', laws, '--num-taught', '0'
+        str(tmp_path / 'run' / 'best.ckpt'), '--out', laws, '--num-distilled',
+        '0'
     ])
     load_script('infer').main([
         *root, '--checkpoint', f'{laws}/best.ckpt', '--data',

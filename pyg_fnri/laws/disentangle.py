@@ -1,0 +1,137 @@
+"""The way out of entangled laws: another basis for the same forces."""
+import copy
+import itertools
+
+import torch
+from torch import Tensor
+
+from pyg_fnri.inference.impulses import ImpulseEvidence
+from pyg_fnri.inference.sweep import AnnealingStep, Objective
+from pyg_fnri.laws.law_fit import LawFit, State
+
+#: What a basis is tried at, and what graphs and laws then go through.
+SCREENING = AnnealingStep(0.02, 0.0)
+REANNEALING = tuple(
+    AnnealingStep(tolerance, 0.0)
+    for tolerance in (0.1, 0.05, 0.02, 0.01, 0.005, 0.002))
+
+#: Bases that are annealed in a round, and rounds, at the most.
+NUM_TRIED, MAX_ROUNDS = 3, 6
+
+#: Share of the cost, or of what laws explain, that another round is worth.
+LEAST_GAIN = 0.01
+
+
+@torch.no_grad()
+def disentangle(fit: LawFit, generator: torch.Generator) -> None:
+    r"""Looks for laws that explain the motion better, as other combinations
+    of the present ones.
+
+    Where interactions add up, graphs and laws that are fitted to each other
+    from a poor start end in an entangled optimum, the same one again and
+    again: of two forces :math:`s` and :math:`c`, the laws found are, for
+    example, :math:`s + c` and :math:`-c`, which explain all pairs but those
+    with :math:`c` alone. No change of single pairs leads out of it, but a
+    change of basis does. Two laws at a time are replaced by other sums and
+    differences of them (with determinant ±1), and each pair's types by those
+    that come closest to the force it had; the best few bases are annealed
+    anew, and the best of these is kept if it explains more.
+
+    Args:
+        fit: Graphs and laws, fitted to each other; improved in place.
+        generator: Source of randomness.
+    """
+    options = fit.search.options
+    candidates = bases(options)
+    best = fit.state
+    for _ in range(MAX_ROUNDS):
+        fit.state = best
+        # What is left over now says how large the noise is at the most.
+        last = fit.bounded(REANNEALING[-1])
+        evidence = fit.evidence()
+        best_cost = fit.cost(last, evidence).mean().item()
+        idle = _idle_cost(fit, last, evidence)
+        # Every third transition will do to choose what to try.
+        thinned = fit.transitions.thinned(3)
+        evidence, screened = fit.evidence(thinned), []
+        screening = fit.bounded(SCREENING, evidence)
+        present = fit.cost(screening, evidence).mean().item()
+        for number, basis in enumerate(candidates):
+            combined = in_basis(evidence, basis)
+            fit.search.choice = nearest(options, basis)[best.choice]
+            fit.search.sweep(combined, screening)
+            cost = fit.cost(screening, combined).mean().item()
+            # The present basis, annealed anew, is always worth a try.
+            if number == 0 or cost < 2 * present:
+                state = State(basis @ best.laws, fit.search.choice)
+                screened.append((cost, number, state))
+        found, found_cost = best, best_cost
+        for _, _, state in sorted(screened)[:NUM_TRIED]:
+            fit.state = state
+            fit.expect(REANNEALING[0])
+            fit.anneal(REANNEALING, generator)
+            cost = fit.cost(last).mean().item()
+            if cost < found_cost:
+                found, found_cost = fit.state, cost
+            if cost < 0.5 * best_cost:
+                break  # A way out, if not the only one.
+        best = found
+        gain = best_cost - found_cost
+        if gain <= LEAST_GAIN * max(0, min(best_cost, idle - best_cost)):
+            break
+    fit.state = best
+
+
+def _idle_cost(fit: LawFit, cost: Objective,
+               evidence: ImpulseEvidence) -> float:
+    """The mean cost where nothing interacts."""
+    errors = evidence.errors(torch.zeros_like(fit.search.channels))
+    return fit.mean_of_systems(cost.cost(errors), fit.transitions).mean().item()
+
+
+def bases(options: Tensor) -> list[Tensor]:
+    """Bases that two laws of different layers can be replaced by, the present
+    one first: matrices of -1, 0 and 1 with determinant ±1, each given once up
+    to the order of its rows.
+
+    Args:
+        options: Channels of each combination of types, :obj:`[M, C]`.
+
+    Returns:
+        Each :obj:`[C, C]`, a row per new law in terms of the old ones.
+    """
+    num_channels = options.size(1)
+    eye = torch.eye(num_channels, dtype=options.dtype, device=options.device)
+    out, seen = [eye], {_rows(eye)}
+    for a, b in itertools.combinations(range(num_channels), 2):
+        if not bool((options[:, a] * options[:, b]).any()):
+            continue  # They never add up.
+        for p, q, r, s in itertools.product((-1, 0, 1), repeat=4):
+            basis = eye.clone()
+            basis[[a, a, b, b], [a, b, a, b]] = eye.new_tensor([p, q, r, s])
+            if abs(p * s - q * r) == 1 and _rows(basis) not in seen:
+                seen.add(_rows(basis))
+                out.append(basis)
+    return out
+
+
+def in_basis(evidence: ImpulseEvidence, basis: Tensor) -> ImpulseEvidence:
+    """The evidence of other laws, which are sums of these.
+
+    Args:
+        evidence: That of the present laws.
+        basis: A row per new law in terms of the old ones, :obj:`[C, C]`.
+    """
+    out = copy.copy(evidence)
+    out.effect = torch.einsum('kc,vc...->vk...', basis, evidence.effect)
+    return out
+
+
+def nearest(options: Tensor, basis: Tensor) -> Tensor:
+    """For each option, the one that comes closest to it in another basis,
+    :obj:`[M]`."""
+    return torch.cdist(options, options @ basis).argmin(-1)
+
+
+def _rows(basis: Tensor) -> frozenset[tuple[float, ...]]:
+    return frozenset(map(tuple, basis.tolist()))

@@ -1,0 +1,327 @@
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyg_fnri.datasets import NRIFolder, ParticleSystems, TrajectoryTable
+from pyg_fnri.datasets.spec import (
+    OWN_UNIT,
+    box_half_width,
+    check_directions,
+    describe_files,
+    frame_interval,
+    length_unit,
+    open_dataset,
+    remembered_reading,
+)
+from pyg_fnri.simulation import Kuramoto
+from pyg_fnri.transforms import SplitTrajectory
+
+SIZES = [3, 4, 3, 5, 4, 3, 3, 4, 5, 3]
+DT = 0.25
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Particles on a line, each 1 further; the last one comes close to the
+    first after 6 frames."""
+    rows = [(system, DT * frame, particle,
+             0.1 if particle == size - 1 and frame >= 6 else particle, 0.)
+            for system, size in enumerate(SIZES) for particle in range(size)
+            for frame in range(12)]
+    path = tmp_path / 'mine.csv'
+    pd.DataFrame(rows, columns=['system', 'time', 'particle', 'x',
+                                'y']).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def reopen(tmp_path):
+    """Opens what has been through a file, as descriptions are."""
+    def reopen(description, split='train', **kwargs):
+        description = json.loads(json.dumps(description))
+        return open_dataset(description, tmp_path / 'root', split, **kwargs)
+
+    return reopen
+
+
+def pairs(data):
+    return set(zip(*data.edge_index.tolist()))
+
+
+def test_simulated_systems_are_the_same_again(tiny_root, tiny_systems):
+    again = open_dataset(
+        {
+            'name': 'springs_charges',
+            'num_particles': 5,
+            'num_systems': [64, 32, 32],
+            'seed': 0
+        }, tiny_root, 'val', SplitTrajectory(49))
+    assert isinstance(again, ParticleSystems)
+    assert again[3].y.equal(tiny_systems('val')[3].y)
+    assert frame_interval({}, again) == 0.1
+
+
+def test_all_arguments_of_simulated_systems_are_kept(reopen,
+                                                     uncompiled_kuramoto):
+    dataset = reopen(
+        {
+            'name': 'kuramoto',
+            'num_particles': 4,
+            'num_systems': [5, 3, 2],
+            'seed': 3,
+            'split_by': 'graph'
+        }, 'test')
+    assert dataset.system == Kuramoto() and dataset.split_by == 'graph'
+    assert dataset[1].x.shape == (4, 99, 4) and len(dataset) == 2
+    assert frame_interval({}, dataset) == 0.1
+
+
+def test_the_time_between_frames_is_the_systems(tmp_path, uncompiled_kuramoto):
+    system = Kuramoto(sample_every=5, num_frames=3)
+    dataset = ParticleSystems(tmp_path, system=system, num_systems=(2, 1, 1))
+    assert frame_interval({}, dataset) == 0.05
+
+
+def test_splits_of_files_share_no_system(reopen, table):
+    description = describe_files(str(table), num_observed=6, seed=1)
+    names = [
+        reopen(description, split).system_names
+        for split in ('train', 'val', 'test')
+    ]
+    assert [len(of) for of in names] == [8, 1, 1]
+    assert sorted(sum(names, [])) == reopen(description, 'all').system_names
+    other = describe_files(str(table), num_observed=6, seed=2)
+    assert reopen(other, 'test').system_names != names[2]
+
+
+def test_paths_do_not_depend_on_where_one_is(reopen, table, monkeypatch):
+    monkeypatch.chdir(table.parent)
+    description = describe_files('mine.csv', num_observed=6)
+    monkeypatch.chdir(os.sep)
+    assert len(reopen(description, 'all')) == len(SIZES)
+
+
+def test_windows_and_transform(reopen, table):
+    description = describe_files(str(table), num_observed=2, window=4)
+    dataset = reopen(description, 'all', transform=SplitTrajectory(2))
+    assert len(dataset) == 3 * len(SIZES)
+    assert dataset[0].x.shape == dataset[0].y.shape == (3, 2, 4)
+    assert frame_interval(description, dataset) == DT
+
+
+def test_candidates_depend_on_observed_frames_only(reopen, table):
+    first = pairs(
+        reopen(describe_files(str(table), num_observed=6, radius=1.5),
+               'all')[1])
+    assert first == {(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)}
+    later = pairs(
+        reopen(describe_files(str(table), num_observed=7, radius=1.5),
+               'all')[1])
+    assert later == first | {(0, 3), (3, 0), (1, 3), (3, 1)}
+
+
+def test_neighbours_in_one_direction_or_both(reopen, table):
+    directed = pairs(
+        reopen(
+            describe_files(str(table), num_observed=6, neighbours=1,
+                           directed=True), 'all')[1])
+    assert directed == {(1, 0), (0, 1), (1, 2), (2, 3)}
+    both = pairs(
+        reopen(describe_files(str(table), num_observed=6, neighbours=1),
+               'all')[1])
+    assert both == directed | {(b, a) for a, b in directed}
+
+
+def test_edges_and_truth_come_from_files(reopen, table, tmp_path):
+    edges = pd.DataFrame({'sender': [0, 1], 'receiver': [1, 2], 'type': [1, 0]})
+    edges.to_csv(tmp_path / 'edges.csv', index=False)
+    path = str(tmp_path / 'edges.csv')
+    dataset = reopen(describe_files(str(table), path, path, num_observed=6),
+                     'all')
+    assert pairs(dataset[0]) == {(0, 1), (1, 2)}
+    assert dataset[0].edge_label.tolist() == [[1], [0]]
+    assert dataset.num_edge_types == [2]
+
+
+def test_arrays_do_not_tell_the_time(reopen, tmp_path):
+    np.save(tmp_path / 'x.npy',
+            np.random.default_rng(0).normal(size=(10, 3, 8, 4)))
+    description = describe_files(str(tmp_path / 'x.npy'), num_observed=4)
+    assert frame_interval(description, reopen(description)) is None
+
+
+def test_changed_file_is_not_taken_for_the_same(reopen, table):
+    description = describe_files(str(table), num_observed=6)
+    reopen(description)
+    table.write_text(table.read_text().replace('0.25', '0.26'))
+    with pytest.raises(ValueError, match='mine.csv. has changed since'):
+        reopen(description)
+    table.unlink()
+    with pytest.raises(FileNotFoundError, match='no file .*mine.csv'):
+        reopen(description)
+
+
+def test_wrong_descriptions_are_refused(reopen, table):
+    with pytest.raises(ValueError, match='does not tell which data set'):
+        reopen({})
+    with pytest.raises(ValueError, match='by neighbours or by radius'):
+        describe_files(str(table), num_observed=6, neighbours=1, radius=1.)
+    with pytest.raises(FileNotFoundError, match='no file .*none.csv'):
+        describe_files('none.csv', num_observed=6)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Arrays as the research code writes them."""
+    path = tmp_path / 'theirs'
+    path.mkdir()
+    rng = np.random.default_rng(0)
+    for split, size in (('train', 4), ('valid', 3), ('test', 2)):
+        for kind in ('loc', 'vel'):
+            np.save(path / f'{kind}_{split}.npy',
+                    rng.normal(size=(size, 6, 2, 3)))
+        edges = np.tril(np.ones((size, 3, 3)), -1)
+        edges[:, 2, 0] = 0
+        np.save(path / f'edges_{split}.npy', edges + edges.swapaxes(1, 2))
+    return path
+
+
+def test_how_tables_are_read_is_kept(reopen, table, tmp_path):
+    frame = pd.read_csv(table).drop(index=4).rename(columns={
+        'time': 't',
+        'x': 'east'
+    })
+    frame.to_csv(tmp_path / 'other.csv', index=False)
+    reading = {
+        'time': 't',
+        'position': ['y', 'east'],
+        'time_step': DT,
+        'max_gap': 1
+    }
+    description = describe_files(str(tmp_path / 'other.csv'), num_observed=2,
+                                 window=4, stride=2, reading=reading)
+    with pytest.warns(UserWarning, match='Filled 1 of'):
+        dataset = reopen(description, 'all')
+    assert len(dataset) == 5 * len(SIZES)
+    assert dataset.system_names[:2] == ['0/0', '0/2']
+    plain = reopen(describe_files(str(table), num_observed=2, window=4), 'all')
+    assert dataset[0].x[..., 0].equal(plain[0].x[..., 1])
+    assert dataset[0].x[..., 1].equal(plain[0].x[..., 0])
+
+
+def test_descriptions_without_options_are_those_of_old(table):
+    description = describe_files(str(table), num_observed=6, reading={})
+    assert not {'reading', 'stride'} & description.keys()
+
+
+def test_masses_are_read_again(reopen, table, tmp_path):
+    frame = pd.read_csv(table)
+    frame['weight'] = 1 + frame.system + 0.25 * frame.particle
+    frame.to_csv(tmp_path / 'weighed.csv', index=False)
+    description = describe_files(str(tmp_path / 'weighed.csv'), num_observed=6,
+                                 radius=1.5, reading={'mass': 'weight'})
+    for name in ('train', 'val', 'test'):
+        dataset = reopen(description, name, transform=SplitTrajectory(6))
+        for system, data in zip(dataset.system_names, dataset):
+            assert data.mass.tolist() == [
+                1 + system + 0.25 * k for k in range(SIZES[system])
+            ]
+    assert remembered_reading(description, 'new.csv') == {'mass': 'weight'}
+
+
+def test_arrays_tell_the_time_that_velocities_are_derived_by(reopen, tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / 'x.npy', rng.normal(size=(10, 3, 8, 4)))
+    path = str(tmp_path / 'x.npy')
+    for reading, expected in [
+        ({}, None),
+        ({'time_step': 0.5}, 0.5),
+        ({'position': [0, 1]}, 1.0),
+        ({'position': [0, 1], 'time_step': 0.5}, 0.5),
+        ({'position': [0, 1], 'velocity': [2, 3]}, None),
+    ]:  # yapf: disable
+        description = describe_files(path, num_observed=4, reading=reading)
+        assert frame_interval(description, reopen(description)) == expected
+
+
+def test_other_data_of_the_same_kind_are_read_as_in_training(table, tmp_path):
+    reading = {'position': ['y'], 'max_gap': 2}
+    description = describe_files(str(table), num_observed=6, reading=reading)
+    assert remembered_reading(description, 'new.csv') == reading
+    assert remembered_reading(description, 'new.parquet') == reading
+    assert remembered_reading(description, 'new.npy') == {}
+    assert remembered_reading(description, str(tmp_path)) == {}
+    # Of simulated systems, and of old checkpoints.
+    assert remembered_reading({'name': 'kuramoto'}, 'new.csv') == {}
+    old = describe_files(str(table), num_observed=6)
+    assert remembered_reading(old, 'new.csv') == {}
+
+
+def test_folders_have_splits_and_truth_of_their_own(reopen, folder):
+    description = describe_files(str(folder), num_observed=3)
+    sizes = [len(reopen(description, s)) for s in ('train', 'val', 'test')]
+    assert sizes == [4, 3, 2]
+    dataset = reopen(description, transform=SplitTrajectory(3))
+    assert isinstance(dataset, NRIFolder) and dataset.num_edge_types == [2]
+    assert dataset[0].x.shape == dataset[0].y.shape == (3, 3, 4)
+    assert frame_interval(description, dataset) is None
+    timed = describe_files(str(folder), num_observed=3,
+                           reading={'time_step': 0.1})
+    assert frame_interval(timed, reopen(timed)) == 0.1
+    with pytest.warns(UserWarning, match='candidate edge'):
+        near = reopen(describe_files(str(folder), num_observed=3, radius=1e-3))
+    assert near[0].num_edges == 0
+
+
+def test_changed_folder_is_not_taken_for_the_same(reopen, folder):
+    description = describe_files(str(folder), num_observed=3)
+    (folder / 'notes.txt').write_text('None of the arrays.')
+    reopen(description)
+    np.save(folder / 'vel_test.npy', np.zeros((2, 6, 2, 3)))
+    with pytest.raises(ValueError, match='theirs. has changed since'):
+        reopen(description)
+
+
+@pytest.mark.parametrize('kwargs', [{
+    'window': 3
+}, {
+    'edges': 'a.csv'
+}, {
+    'reading': {
+        'max_gap': 1
+    }
+}, {
+    'reading': {
+        'mass': 'm'
+    }
+}])
+def test_folders_take_no_options_of_files(folder, kwargs):
+    with pytest.raises(ValueError, match='is a folder.*leave out '):
+        describe_files(str(folder), num_observed=3, **kwargs)
+
+
+def test_undirected_models_are_not_measured_by_a_directed_truth(
+        reopen, table, tiny_systems, tmp_path):
+    truth = pd.DataFrame({'sender': [0, 1], 'receiver': [1, 0], 'type': 1})
+    paths = [str(tmp_path / name) for name in ('both.csv', 'one.csv')]
+    truth.to_csv(paths[0], index=False)
+    truth[:1].to_csv(paths[1], index=False)
+    both, one = (reopen(describe_files(str(table), None, path, num_observed=6))
+                 for path in paths)
+    for dataset in (both, one, tiny_systems('val')):
+        check_directions(dataset, undirected=False)
+    for dataset in (both, tiny_systems('val')):
+        check_directions(dataset, undirected=True)
+    with pytest.raises(ValueError, match='in 10 of 10 .*--directed'):
+        check_directions(one, undirected=True)
+
+
+def test_walls_and_units_are_those_of_a_simulation(tiny_systems, tmp_path):
+    assert box_half_width(tiny_systems('test')) == 5
+    assert length_unit(tiny_systems('test')) == 'm'
+    own = TrajectoryTable(str(tmp_path), np.random.randn(4, 3, 12, 4))
+    assert box_half_width(own) is None
+    assert length_unit(own) == OWN_UNIT
