@@ -36,7 +36,7 @@ An array of positions alone, [S, N, T, 2], from which velocities are derived:
 Writes into --out: best.ckpt (lowest validation loss), last.ckpt, metrics.csv
 and curves.png; logs to TensorBoard too where that is installed. The recipe em
 writes these into OUT/quick; laws.ckpt, em.csv and em.png when it has found
-laws; the encoder's second training into OUT/distilled; and best.ckpt in the end.
+laws; its second training into OUT/distilled; and best.ckpt in the end.
 A directory that holds a run is left alone unless --overwrite or --resume is
 given. Look at the result with scripts/evaluate.py; get graphs with
 scripts/infer.py.

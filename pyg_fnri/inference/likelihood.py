@@ -30,7 +30,8 @@ class StudentErrors(Objective):
 
     is, for :math:`m_f = w_p = 1`, minus the logarithm of the likelihood times
     the encoder's posterior, up to a constant: the robust cost of a
-    :class:`~pyg_fnri.inference.AnnealingStep` with a tolerance :math:`\nu s^2` and a
+    :class:`~pyg_fnri.inference.AnnealingStep` with a tolerance
+    :math:`\nu s^2` and a
     weight that mean something. Not in the paper.
 
     Args:

@@ -62,7 +62,8 @@ def refine(
         annealing: Tolerances to begin with. Without any, the encoder's graph
             stays.
         num_restarts: How often at the most a system is searched anew from
-            random graphs, see :func:`~pyg_fnri.inference.restarts.refine_by_restarts`.
+            random graphs, see
+            :func:`~pyg_fnri.inference.restarts.refine_by_restarts`.
             With force laws only: any other decoder takes too long.
         generator: Source of the random graphs; one of its own, and the same
             graphs in every call, by default.

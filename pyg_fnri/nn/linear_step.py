@@ -9,7 +9,7 @@ from torch_geometric.nn.inits import reset
 from pyg_fnri.nn.scaling import split_quantities
 from pyg_fnri.nn.walls import Walls
 
-#: A few thousand particles refine_by_restarts the 24 numbers of a linear step.
+#: A few thousand particles settle the 24 numbers of a linear step.
 NUM_FITTED = 5_000
 
 
@@ -95,7 +95,7 @@ class LinearStep(torch.nn.Module):
         walls = Walls(self.num_features).to(x.device, x.dtype)
         inside = torch.ones_like(state[:, 0], dtype=torch.bool)
         # States that a wall turns back bend the line, until it is known which
-        # they are; three rounds refine_by_restarts that.
+        # they are; three rounds settle that.
         for _ in range(3):
             weight, bias = _least_squares(state[inside], target[inside])
             free = state + torch.addmm(bias, state.double(), weight)

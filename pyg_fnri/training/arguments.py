@@ -133,7 +133,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         '--option', type=assignment, action='append', default=[],
         metavar='NAME=VALUE',
         help='any other field of the recipe, such as pred_steps=5, or, of em, '
-        'num_fitted, num_distilled, distilled_steps, interval and half_width (see '
+        'num_fitted, num_distilled, distilled_steps, interval and half_width '
         'scripts/em.py); may be given more than once')
     model.add_argument(
         '--unsplit', action='store_true',

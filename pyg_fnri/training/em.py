@@ -50,8 +50,8 @@ class ExpectationMaximisation:
        place they take: :obj:`check.txt`.
     4. The result: :obj:`best.ckpt`.
 
-    Whoever resumes gets what is there of finished stages. AnnealingStep 1 is short and
-    starts over, with the same outcome. AnnealingStep 2 infers the same graphs again
+    Whoever resumes gets what is there of finished stages. Stage 1 is short and
+    starts over, with the same outcome. Stage 2 infers the same graphs again
     and goes on from its last checkpoint, if none of its files is missing.
 
     Args:
@@ -184,7 +184,8 @@ class ExpectationMaximisation:
             max_steps=self.settings.distilled_steps,
             symmetries=options.get('symmetries', _may_be_turned(module)))
         distillation = EncoderDistillation(module.model, recipe, module.config)
-        distillation.units, distillation.linear_step = module.units, module.linear_step
+        distillation.units = module.units
+        distillation.linear_step = module.linear_step
         distillation.train()  # What is read from a file is in evaluation mode.
         print(f'The encoder learns the graphs of {len(distilled)} training '
               f'systems:')

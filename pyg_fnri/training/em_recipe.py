@@ -15,7 +15,8 @@ class EMSettings:
 
     Args:
         num_fitted: Training systems that laws and graphs are fitted on.
-        num_distilled: Training systems whose graphs the encoder learns; 0 leaves
+        num_distilled: Training systems whose graphs the encoder learns; 0
+            leaves
             it as it is.
         distilled_steps: Steps of the optimiser in which it does.
         interval: Time from one frame to the next, in seconds or the unit of a

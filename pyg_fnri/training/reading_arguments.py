@@ -66,7 +66,8 @@ def add_reading_arguments(group: Any, again: bool = False) -> None:
 
 
 def reading_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """Those that were given, as :func:`~pyg_fnri.datasets.spec.describe_files` takes
+    """Those that were given, as takes
+    :func:`~pyg_fnri.datasets.spec.describe_files`
     them.
 
     Raises:

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from pyg_fnri.inference import AnnealingStep, disentangle, refine
+from pyg_fnri.inference import AnnealingStep, refine
 from pyg_fnri.laws import discover_force_laws
 from pyg_fnri.laws.discovery import held_out_cost
 from pyg_fnri.laws.law_fit import LawFit
@@ -45,8 +45,8 @@ def make_blank(make_model):
 @pytest.fixture
 def in_short(monkeypatch):
     """Laws that are told apart in one round."""
-    monkeypatch.setattr(disentangle, 'NUM_TRIED', 1)
-    monkeypatch.setattr(disentangle, 'MAX_ROUNDS', 1)
+    monkeypatch.setattr('pyg_fnri.laws.disentangle.NUM_TRIED', 1)
+    monkeypatch.setattr('pyg_fnri.laws.disentangle.MAX_ROUNDS', 1)
 
 
 def generator(seed=0):

@@ -5,7 +5,6 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.inference import AnnealingStep
-from pyg_fnri.inference import disentangle as module
 from pyg_fnri.laws.disentangle import bases, disentangle, in_basis, nearest
 from pyg_fnri.laws.law_fit import LawFit
 
@@ -57,7 +56,7 @@ def test_entangled_laws_are_told_apart(systems, make_model, basis):
 
 
 def test_what_is_right_stays(batch, make_model, monkeypatch):
-    monkeypatch.setattr(module, 'MAX_ROUNDS', 1)
+    monkeypatch.setattr('pyg_fnri.laws.disentangle.MAX_ROUNDS', 1)
     fit = LawFit(make_model(batch.edge_label), batch)
     before = fit.state
     cost = fit.cost(stage(0.002)).mean().item()
@@ -83,15 +82,15 @@ def test_bases_are_tried_where_something_is_seen(systems, make_model,
 
     monkeypatch.setattr(fit, 'evidence', watched)
     monkeypatch.setattr(fit, 'bounded', lambda stage, evidence=None: stage)
-    monkeypatch.setattr(module, 'NUM_TRIED', 0)
+    monkeypatch.setattr('pyg_fnri.laws.disentangle.NUM_TRIED', 0)
     disentangle(fit, generator())
     assert seen and all(seen)
 
 
 @pytest.mark.slow
 def test_same_generator_same_outcome(systems, make_model, monkeypatch):
-    monkeypatch.setattr(module, 'NUM_TRIED', 1)
-    monkeypatch.setattr(module, 'MAX_ROUNDS', 1)
+    monkeypatch.setattr('pyg_fnri.laws.disentangle.NUM_TRIED', 1)
+    monkeypatch.setattr('pyg_fnri.laws.disentangle.MAX_ROUNDS', 1)
     batch, tables = Batch.from_data_list(systems[:6]), []
     for _ in range(2):
         fit = LawFit(make_model(batch.edge_label), batch)

@@ -155,8 +155,8 @@ def test_a_short_table_moves_only_where_that_helps(systems, make_model, ends,
     data = systems[0]
     transitions = Transitions([data.x], find_choices(data.edge_index, True),
                               0.1)
-    transitions.distance = transitions.distance * 0.7 / transitions.distance.median(
-    )
+    distance = transitions.distance
+    transitions.distance = distance * 0.7 / distance.median()
     law = ForceLaw(1, *ends)
     with pytest.warns(UserWarning, match='lie outside those that force laws'):
         fit_range(law, transitions)

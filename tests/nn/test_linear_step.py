@@ -29,7 +29,7 @@ def noisy_linear_system(scale=SCALE, num_nodes=200, num_steps=50):
 
 def test_recovers_a_linear_system_and_its_noise():
     step = LinearStep(4).fit(noisy_linear_system())
-    # 9,800 transitions of states of a standard deviation over 0.3 refine_by_restarts A to
+    # 9,800 transitions of states of a standard deviation over 0.3 settle A to
     # 0.05 / (0.3 sqrt(9,800)) = 0.0017, of which these are three.
     torch.testing.assert_close(step.weight, A, atol=0.005, rtol=0)
     torch.testing.assert_close(step.bias, B, atol=0.005, rtol=0)
