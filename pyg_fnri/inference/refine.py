@@ -13,8 +13,7 @@ from pyg_fnri.inference.relaxation import relax_and_sweep
 from pyg_fnri.inference.restarts import refine_by_restarts
 from pyg_fnri.inference.search import GraphSearch, Refined
 from pyg_fnri.inference.sweep import AnnealingStep, Objective
-from pyg_fnri.nn import RelationalAutoEncoder, known_masses
-from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
+from pyg_fnri.nn import ForceLawDecoder, RelationalAutoEncoder, known_masses
 
 #: Tolerance annealed, so that a wrong graph can still be told from a worse
 #: one at the start; the encoder's word fades as the decoder's gets sharper.
@@ -49,11 +48,6 @@ def refine(
     errors of the graphs found
     (:func:`~pyg_fnri.inference.likelihood.fit_errors`), which are of all
     systems of the batch: errors and noise are taken to be of one kind.
-
-    Each pair is a choice of its own. Where layer-graphs factor over particles
-    (:class:`~pyg_fnri.nn.NodeLatent`), those that come out need not: the
-    encoder's posterior, which they start from and which still counts, is all
-    that says so.
 
     Args:
         model: A trained model with any decoder; force laws are far faster.
