@@ -21,7 +21,7 @@ from pyg_fnri.nn import (
     RolloutDecoder,
     StandardScaling,
 )
-from pyg_fnri.simulation.initial_state import in_streams
+from pyg_fnri.simulation.sampling import in_streams
 from pyg_fnri.transforms import NearestNeighbours
 
 #: What annealing ends with.
