@@ -9,7 +9,6 @@ from pyg_fnri.nn import (
     NRI,
     SFNRI,
     CNNEncoder,
-    MixedLatent,
     RecurrentConv,
     RecurrentDecoder,
 )
