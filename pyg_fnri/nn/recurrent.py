@@ -169,9 +169,10 @@ class RecurrentDecoder(Decoder):
         h = None
         for truth in x.unbind(1):
             state, h = self._step(truth, h, edge_index, edge_attr)
-        out = [state]
-        for _ in range(num_steps - 1):
-            state, h = self._step(state, h, edge_index, edge_attr)
+        out = []
+        for t in range(num_steps):
+            if t > 0:
+                state, h = self._step(state, h, edge_index, edge_attr)
             out.append(state)
         return torch.stack(out, dim=1)
 
