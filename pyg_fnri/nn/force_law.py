@@ -18,7 +18,7 @@ class ForceLaw(torch.nn.Module):
 
     Distances may be in any unit. Where laws are fitted, the table is moved to
     the distances of the data (:meth:`rescale`, see
-    :func:`~pyg_fnri.laws.law_range.fit_range`); a state dict holds where
+    :func:`~pyg_fnri.laws.fit.fit_range`); a state dict holds where
     it is.
 
     Args:
