@@ -8,10 +8,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.inference.impulses import Transitions
+from pyg_fnri.inference.likelihood import (
+    AnnealingStep,
+    cauchy_nll,
+    cauchy_width,
+    without_prior,
+)
 from pyg_fnri.inference.refine import ANNEALING, find_graphs
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.inference.single_steps import cauchy_nll, cauchy_width
-from pyg_fnri.inference.sweep import AnnealingStep, without_prior
 from pyg_fnri.laws.disentangle import MAX_ROUNDS, disentangle
 from pyg_fnri.laws.fit import (
     EM_ANNEALING,

@@ -13,10 +13,15 @@ from pyg_fnri.inference.impulses import (
     Transitions,
     shortest_distance,
 )
-from pyg_fnri.inference.likelihood import StudentErrors, fit_student
+from pyg_fnri.inference.likelihood import (
+    EVIDENCE_WEIGHT,
+    AnnealingStep,
+    Objective,
+    StudentErrors,
+    fit_student,
+)
 from pyg_fnri.inference.refine import find_graphs
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT, AnnealingStep, Objective
 from pyg_fnri.nn import (
     ForceLaw,
     ForceLawDecoder,
@@ -247,6 +252,7 @@ def fit_laws(
     generator: torch.Generator,
     num_transitions: int = 16,
     num_iterations: int = 3,
+    max_changes: int = MOST_CHANGES,
 ) -> None:
     r"""Fits the tables of all laws at once, in place.
 
@@ -260,13 +266,13 @@ def fit_laws(
         channels: The graph, :obj:`[V, num_channels]`.
         cost: What to minimise, of errors in units of :obj:`layer.scale`.
         generator: Picks the transitions to look at.
-        num_transitions: How many of them; fewer where particles are many
-            (:data:`MOST_CHANGES`).
+        num_transitions: How many of them.
         num_iterations: Of reweighting.
+        max_changes: Changes of a particle at the most.
     """
     # In some transitions, all particles may meet a wall.
     usable = transitions.valid.any(0).nonzero().squeeze(-1)
-    most = max(1, MOST_CHANGES // transitions.change.size(0))
+    most = max(1, max_changes // transitions.change.size(0))
     picked = torch.randperm(usable.numel(), generator=generator,
                             device=generator.device)
     picked = usable[picked[:min(num_transitions, most)].to(usable.device)]

@@ -9,9 +9,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
+from pyg_fnri.inference.evidence import find_choices
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
-from pyg_fnri.inference.pairs import find_choices
-from pyg_fnri.inference.single_steps import (
+from pyg_fnri.inference.likelihood import (
     Estimate,
     cauchy_nll,
     cauchy_width,

@@ -37,7 +37,7 @@ from pyg_fnri.experiments.misspecified import (
 from pyg_fnri.experiments.report import MISSING, Report, Table
 from pyg_fnri.experiments.results import provenance
 from pyg_fnri.inference import check_motion, refine
-from pyg_fnri.inference.single_steps import Estimate
+from pyg_fnri.inference.likelihood import Estimate
 from pyg_fnri.laws import LawCheck, check_laws, discover_force_laws
 from pyg_fnri.laws.check import clearly_above
 from pyg_fnri.loader import SystemLoader
