@@ -21,7 +21,7 @@ from pyg_fnri.laws.fit import LawFit, fit_laws, fit_range, fit_scale
 from pyg_fnri.metrics import relative_law_error
 from pyg_fnri.nn import ForceLaw, ForceLawDecoder, StandardScaling
 from pyg_fnri.simulation import Charge, Spring
-from pyg_fnri.simulation.initial_state import in_streams
+from pyg_fnri.simulation.sampling import in_streams
 from pyg_fnri.transforms import NearestNeighbours
 
 #: Enough to see whether something makes a difference.
