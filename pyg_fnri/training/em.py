@@ -13,8 +13,13 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from pyg_fnri.datasets.spec import Systems, box_half_width, frame_interval
 from pyg_fnri.datasets.stored import written_whole
 from pyg_fnri.inference import check_motion, with_inferred_graphs
-from pyg_fnri.laws import Progress, Start, check_laws, discover_force_laws
-from pyg_fnri.laws.em import EM_ANNEALING
+from pyg_fnri.laws import (
+    EM_ANNEALING,
+    Progress,
+    Start,
+    check_laws,
+    discover_force_laws,
+)
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_em
 from pyg_fnri.training.config import Config

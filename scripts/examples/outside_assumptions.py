@@ -5,7 +5,7 @@
 Simulates systems that break one assumption of force laws each, and two that
 break none, trains the quick recipe on each, puts force laws in the place of
 the networks (as scripts/em.py does) and checks them on held-out systems:
-pyg_fnri.laws.law_check. Labels are looked at by nobody but the column of
+pyg_fnri.laws.check. Labels are looked at by nobody but the column of
 accuracies. Each system leaves a JSON file in --out, and is not run again while
 that is there; table.md is made of all of them. A run takes some minutes on two
 cores; name some of the systems to run those only:
@@ -37,9 +37,9 @@ from pyg_fnri.experiments.misspecified import (
 from pyg_fnri.experiments.report import MISSING, Report, Table
 from pyg_fnri.experiments.results import provenance
 from pyg_fnri.inference import check_motion, refine
-from pyg_fnri.inference.single_steps import Estimate
+from pyg_fnri.inference.likelihood import Estimate
 from pyg_fnri.laws import LawCheck, check_laws, discover_force_laws
-from pyg_fnri.laws.law_verdict import clearly_above
+from pyg_fnri.laws.check import clearly_above
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.simulation import Charge, Kuramoto, Newtonian, Spring, System
 from pyg_fnri.training import Config, RelationalInference, fit
