@@ -129,7 +129,7 @@ def shared_graph(
                          "set is empty.")
     # Refining lets the encoder, and the prior with it, have less of a say.
     weight = ANNEALING[-1].prior_weight if refined else 1.0
-    prior = [[p**weight for p in layer] for layer in model.latent.edge_prior]
+    prior = [[p**weight for p in layer] for layer in model.latent.prior]
     pooled = pool_posteriors([torch.cat(layer) for layer in zip(*logs)],
                              num_systems, prior)
     return Refined(most_probable(pooled),
