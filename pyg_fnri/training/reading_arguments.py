@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pyg_fnri.datasets.sources import is_array
+from pyg_fnri.datasets.reading import is_array
 
 #: The arguments of :class:`~pyg_fnri.datasets.TrajectoryTable` that have an
 #: option: what it takes, what it means, and what is taken without it.
