@@ -5,7 +5,7 @@ import torch
 
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.laws.law_fit import State
-from pyg_fnri.metrics.assignment import assign
+from pyg_fnri.metrics import assign
 
 #: Steps in a nat: of integers, sums are exact, and orders that are equally
 #: good come out so.

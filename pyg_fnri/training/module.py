@@ -9,8 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.losses import kl_divergence
-from pyg_fnri.metrics import EdgeAccuracy
-from pyg_fnri.metrics.joint_type import joint_type
+from pyg_fnri.metrics import EdgeAccuracy, joint_type
 from pyg_fnri.nn import (
     ForceLawDecoder,
     LinearStep,
