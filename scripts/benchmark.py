@@ -16,14 +16,14 @@ from typing import Any, Optional
 import torch
 from rich.console import Console
 from rich.table import Table
+from torch import Tensor
 from torch_geometric.loader import DataLoader
+from torch_geometric.utils import scatter
 
 from pyg_fnri.data import fully_connected
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.inference import refine
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.nn import ScatterSum
-from pyg_fnri.nn.aggr import PATHS, torch_scatter
 from pyg_fnri.simulation import Charge, FiniteSpring, Spring, simulate
 from pyg_fnri.training import Config, build_module
 from pyg_fnri.transforms import SplitTrajectory
@@ -54,20 +54,39 @@ def simulation() -> list[Row]:
     return rows
 
 
+def index_add(x: Tensor, index: Tensor, num_nodes: int) -> Tensor:
+    return x.new_zeros(num_nodes, x.size(1)).index_add(0, index, x)
+
+
+def scatter_add(x: Tensor, index: Tensor, num_nodes: int) -> Tensor:
+    return scatter(x, index, 0, num_nodes, reduce='sum')
+
+
+def segments(x: Tensor, index: Tensor, num_nodes: int) -> Tensor:
+    """Only where receivers are sorted and have equally many senders."""
+    receiver = torch.arange(num_nodes).unsqueeze(-1)
+    assert torch.equal(receiver.expand(-1,
+                                       len(index) // num_nodes),
+                       index.view(num_nodes, -1))
+    return x.unflatten(0, (num_nodes, -1)).sum(1)
+
+
 def aggregation() -> list[Row]:
-    """Forward and backward of a sum over 128 systems of 5 particles."""
-    edge_index = fully_connected(5)
-    index = torch.cat([edge_index[1] + 5 * i for i in range(640)])
-    x = torch.randn(index.numel(), 256, requires_grad=True)
-    gradient = torch.randn(3_200, 256)
+    """Ways to sum 256 channels of messages; `ScatterSum` takes the first."""
     rows = []
-    for path in PATHS:
-        if path == 'torch_scatter' and torch_scatter is None:
-            continue
-        aggr = ScatterSum(path)
-        seconds = best(
-            lambda: aggr(x, index, dim_size=3_200, dim=0).backward(gradient))
-        rows.append((path, 1e3 * seconds, 'ms'))
+    for num_particles, num_systems in (5, 640), (300, 1):
+        edge_index, n = fully_connected(num_particles), num_particles
+        index = torch.cat([edge_index[1] + n * i for i in range(num_systems)])
+        n *= num_systems
+        x = torch.randn(len(index), 256)
+        leaf, gradient = x.clone().requires_grad_(), torch.randn(n, 256)
+        for add in (scatter_add, index_add, segments):
+            label = f'{add.__name__}, {num_particles} particles'
+            seconds = best(lambda: add(x, index, n), repeats=20)
+            rows.append((f'{label}, forward', 1e3 * seconds, 'ms'))
+            seconds = best(lambda: add(leaf, index, n).backward(gradient),
+                           repeats=20)
+            rows.append((f'{label}, and backward', 1e3 * seconds, 'ms'))
     return rows
 
 

@@ -31,12 +31,12 @@ from typing import Optional
 from rich.console import Console
 
 from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.datasets.named_systems import SYSTEMS
-from pyg_fnri.datasets.particle_systems import SPLITS
+from pyg_fnri.datasets.particle_systems import SPLITS, SYSTEMS
 from pyg_fnri.evaluation import make_table
 from pyg_fnri.evaluation.published import HORIZONS, ROLLOUT_MSE, published
 from pyg_fnri.metrics import RolloutMSE, static_rollout
 from pyg_fnri.nn import MinMaxScaling
+from pyg_fnri.training.cli import errors_in_one_line
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -68,12 +68,10 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
 def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     splits = []
-    try:
+    with errors_in_one_line():
         for split in SPLITS:
             print(f'{args.name}, {split} split', file=sys.stderr)
             splits.append(ParticleSystems(split=split, **vars(args)))
-    except (ValueError, OSError, RuntimeError) as error:
-        sys.exit(str(error))
     print_card(splits)
 
 

@@ -16,7 +16,7 @@ from torch_geometric.data import Batch, Data
 
 from pyg_fnri.convert import to_networkx, to_pandas
 from pyg_fnri.datasets import NRIFolder, TrajectoryTable
-from pyg_fnri.datasets.named_systems import find_system
+from pyg_fnri.datasets.particle_systems import find_system
 from pyg_fnri.datasets.spec import (
     OWN_UNIT,
     describe_files,

@@ -5,7 +5,7 @@
 Simulates systems that break one assumption of force laws each, and two that
 break none, trains the quick recipe on each, puts force laws in the place of
 the networks (as scripts/em.py does) and checks them on held-out systems:
-pyg_fnri.laws.law_check. Labels are looked at by nobody but the column of
+pyg_fnri.laws.check. Labels are looked at by nobody but the column of
 accuracies. Each system leaves a JSON file in --out, and is not run again while
 that is there; table.md is made of all of them. A run takes some minutes on two
 cores; name some of the systems to run those only:
@@ -37,22 +37,12 @@ from pyg_fnri.experiments.misspecified import (
 from pyg_fnri.experiments.report import MISSING, Report, Table
 from pyg_fnri.experiments.results import provenance
 from pyg_fnri.inference import check_motion, refine
-from pyg_fnri.inference.single_steps import Estimate
+from pyg_fnri.inference.likelihood import Estimate
 from pyg_fnri.laws import LawCheck, check_laws, discover_force_laws
-from pyg_fnri.laws.law_verdict import clearly_above
+from pyg_fnri.laws.check import clearly_above
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.simulation import Charge, Kuramoto, Newtonian, Spring, System
-from pyg_fnri.training import (
-    Config,
-    RelationalInference,
-    build_module,
-    check_run,
-    fit,
-    load_checkpoint,
-    make_trainer,
-    quiet_lightning,
-    start_run,
-)
+from pyg_fnri.training import Config, RelationalInference, fit
 from pyg_fnri.transforms import SplitTrajectory
 
 NUM_OBSERVED = 49
@@ -131,7 +121,6 @@ def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     if args.threads is not None:
         torch.set_num_threads(args.threads)
-    quiet_lightning()
     try:
         check_writable(args.out)
         for name in args.cases or CASES:
@@ -195,20 +184,14 @@ def run(name: str, args: argparse.Namespace) -> dict[str, Any]:
 def trained(out: str, train: ParticleSystems, val: ParticleSystems,
             args: argparse.Namespace) -> RelationalInference:
     """The quick recipe, trained without labels."""
-    module = build_module(
-        Config(
-            in_channels=train.num_node_features, num_observed=NUM_OBSERVED,
-            num_edge_types=train.num_edge_types, names=train.names, options={
-                'max_steps': args.max_steps,
-                'hidden_channels': args.hidden_channels,
-                'batch_size': args.batch_size,
-            }, seed=args.seed))
-    check_run(out, overwrite=True)
-    start_run(out, sys.argv)
-    module.fit_units(train._data.x)
-    trainer = make_trainer(module, len(train), out)
-    fit(trainer, module, train, val, out)
-    return load_checkpoint(os.path.join(out, 'best.ckpt'))
+    config = Config(
+        in_channels=train.num_node_features, num_observed=NUM_OBSERVED,
+        num_edge_types=train.num_edge_types, names=train.names, options={
+            'max_steps': args.max_steps,
+            'hidden_channels': args.hidden_channels,
+            'batch_size': args.batch_size,
+        }, seed=args.seed)
+    return fit(config, train, val, out, overwrite=True)
 
 
 def plain(check: LawCheck) -> dict[str, Any]:
