@@ -25,7 +25,6 @@ training split's extremes, as in the paper.
 """
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Optional
@@ -46,6 +45,7 @@ from pyg_fnri.evaluation import (
 )
 from pyg_fnri.inference import refine, sample_posterior
 from pyg_fnri.training import RelationalInference, load_checkpoint
+from pyg_fnri.training.cli import errors_in_one_line
 from pyg_fnri.transforms import SplitTrajectory
 
 #: Systems in a batch, as in the paper: whether batches agree about what the
@@ -85,7 +85,7 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
 def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     out = args.out or os.path.dirname(args.checkpoint) or '.'
-    try:
+    with errors_in_one_line():
         module = load_checkpoint(args.checkpoint)
         if args.refine:
             module.require('encoder', 'decoder')
@@ -110,8 +110,6 @@ def main(argv: Optional[list[str]] = None) -> None:
             written.append('laws.csv')
         written += write_pictures(module, dataset, best, types, laws, out,
                                   args.num_drawn)
-    except (OSError, RuntimeError, TypeError, ValueError) as error:
-        sys.exit(str(error))
     print(f"\nwritten into {out}: {', '.join(written)}")
 
 
