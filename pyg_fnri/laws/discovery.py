@@ -24,7 +24,7 @@ from pyg_fnri.laws.fit import (
     State,
     fit_force_laws,
 )
-from pyg_fnri.metrics.assignment import assign
+from pyg_fnri.metrics import assign
 from pyg_fnri.nn import RelationalAutoEncoder
 
 #: Two starts confirm each other if the worse one explains this share of what
