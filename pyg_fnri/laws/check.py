@@ -1,7 +1,6 @@
 """Do force laws hold? Asked of frames that they were not fitted to."""
 import copy
 from dataclasses import dataclass
-from typing import Optional
 
 import torch
 from torch import Tensor
@@ -43,20 +42,17 @@ class LawCheck:
     frames that follow those that graphs were inferred from; less is better.
 
     Args:
-        laws: The score of the laws.
-        networks: That of the networks in whose place the laws are.
-        linear: That of a linear step without interactions.
-        behind: Laws minus networks, paired by system.
-        ahead: Linear step minus laws, paired by system.
-        unexplained: Median absolute error of the laws, as a share of that of
-            the linear step.
-        unexplained_by_networks: The same of the networks.
+        laws, networks, linear: Scores of the laws, of the networks in whose
+            place they are, and of a linear step without interactions.
+        behind, ahead: Laws minus networks, and linear step minus laws, paired
+            by system.
+        unexplained, unexplained_by_networks: Median absolute errors of laws
+            and of networks, as shares of that of the linear step.
         particles: Share of the particles of which laws leave more than
-            :data:`MAX_UNEXPLAINED`: a median hides what concerns fewer than
-            half of them.
+            :data:`MAX_UNEXPLAINED`, which a median hides.
         persistence: Correlation of the laws' errors of velocity between
-            successive steps, clipped at three widths: about -0.5 of noise,
-            positive where a force is missing or wrong.
+            successive steps: about -0.5 of noise, positive where a force is
+            missing or wrong.
         at_walls: Laws minus linear step in steps that meet a wall, by system;
             None where hardly any does.
         one_way: Laws minus the same laws on directed graphs, by system; None
@@ -74,8 +70,8 @@ class LawCheck:
     unexplained_by_networks: float
     particles: float
     persistence: float
-    at_walls: Optional[Estimate]
-    one_way: Optional[Estimate]
+    at_walls: Estimate | None
+    one_way: Estimate | None
     slope: float
     findings: tuple[Finding, ...]
     num_systems: int
@@ -152,16 +148,15 @@ def check_laws(
     linear_step: LinearStep,
     units: Scaling,
 ) -> LawCheck:
-    r"""Compares force laws with the networks that they replaced, and looks
-    for what their errors depend on. Labels are not used.
+    r"""Compares force laws with the networks that they replaced, without
+    labels.
 
-    Each of the two infers the graph of each system from :obj:`x`, refined by
-    its own predictions of these frames, and then predicts :obj:`y` one step
-    at a time. Its errors :math:`e` are scored by the log-likelihood of a
-    Cauchy distribution, :math:`\log \pi s + \log(1 + e^2 / s^2)`, with widths
-    :math:`s` (one of positions and one of velocities) fitted to :obj:`x`:
-    a proper score without a tolerance to choose, in which the few close
-    encounters, hundreds of times worse than the rest, do not decide alone.
+    Each of the two infers graphs from :obj:`x`, refined by its own predictions
+    of these frames, and then predicts :obj:`y` one step at a time. Its errors
+    :math:`e` are scored by the log-likelihood of a Cauchy distribution,
+    :math:`\log \pi s + \log(1 + e^2 / s^2)`, with widths :math:`s` (one of
+    positions and one of velocities) fitted to :obj:`x`: a proper score without
+    a tolerance, in which a few close encounters do not decide alone.
 
     Laws can win and be wrong where the networks have hardly been trained. So
     they also have to beat a linear step, at walls, too, and their errors must
@@ -268,7 +263,7 @@ def _meets_walls(linear_step: LinearStep, x: Tensor) -> Tensor:
 
 
 def _at_walls(difference: Tensor, met: Tensor,
-              system: Tensor) -> Optional[Estimate]:
+              system: Tensor) -> Estimate | None:
     total = scatter((difference.mean(-1) * met).sum(1), system)
     count = scatter(met.sum(1).to(total), system)
     if int((count > 0).sum()) < MIN_AT_WALLS:
