@@ -49,7 +49,6 @@ from pyg_fnri.experiments.robustness_report import (
 )
 from pyg_fnri.plot import plot_robustness
 from pyg_fnri.training import RelationalInference, load_checkpoint
-from pyg_fnri.training.arguments import positive
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -77,7 +76,7 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     parser.add_argument(
         '--out', metavar='DIR', help='where results go [results/robustness, or '
         'results/smoke/robustness]')
-    parser.add_argument('--threads', type=positive, default=1,
+    parser.add_argument('--threads', type=int, default=1,
                         help="PyTorch's threads [%(default)s]")
     args = parser.parse_args(argv)
     if min(args.seeds) < 0:

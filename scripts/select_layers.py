@@ -68,7 +68,6 @@ from pyg_fnri.experiments.selection_report import (
 )
 from pyg_fnri.experiments.sibling import load_sibling
 from pyg_fnri.experiments.simulated_files import write_simulated
-from pyg_fnri.training.reading_arguments import as_options
 
 CANDIDATES = [Candidate.from_name(n) for n in ('2', '3', '2,2', '2,3', '2,2,2')]
 #: Options of scripts/train.py that are this script's to give.
@@ -188,7 +187,7 @@ def main(argv: Optional[list[str]] = None) -> None:
                                   arguments=shared)
         print(f"written into {args.out}: {', '.join(written)}")
     except (ImportError, OSError, TypeError, ValueError) as error:
-        sys.exit(as_options(str(error)))
+        sys.exit(str(error))
     if failed:
         sys.exit('Failed, and left out: ' +
                  ', '.join(f'{c.name} with seed {seed}'

@@ -42,17 +42,7 @@ from pyg_fnri.laws import LawCheck, check_laws, discover_force_laws
 from pyg_fnri.laws.check import clearly_above
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.simulation import Charge, Kuramoto, Newtonian, Spring, System
-from pyg_fnri.training import (
-    Config,
-    RelationalInference,
-    build_module,
-    check_run,
-    fit,
-    load_checkpoint,
-    make_trainer,
-    quiet_lightning,
-    start_run,
-)
+from pyg_fnri.training import Config, RelationalInference, fit
 from pyg_fnri.transforms import SplitTrajectory
 
 NUM_OBSERVED = 49
@@ -131,7 +121,6 @@ def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     if args.threads is not None:
         torch.set_num_threads(args.threads)
-    quiet_lightning()
     try:
         check_writable(args.out)
         for name in args.cases or CASES:
@@ -195,20 +184,14 @@ def run(name: str, args: argparse.Namespace) -> dict[str, Any]:
 def trained(out: str, train: ParticleSystems, val: ParticleSystems,
             args: argparse.Namespace) -> RelationalInference:
     """The quick recipe, trained without labels."""
-    module = build_module(
-        Config(
-            in_channels=train.num_node_features, num_observed=NUM_OBSERVED,
-            num_edge_types=train.num_edge_types, names=train.names, options={
-                'max_steps': args.max_steps,
-                'hidden_channels': args.hidden_channels,
-                'batch_size': args.batch_size,
-            }, seed=args.seed))
-    check_run(out, overwrite=True)
-    start_run(out, sys.argv)
-    module.fit_units(train._data.x)
-    trainer = make_trainer(module, len(train), out)
-    fit(trainer, module, train, val, out)
-    return load_checkpoint(os.path.join(out, 'best.ckpt'))
+    config = Config(
+        in_channels=train.num_node_features, num_observed=NUM_OBSERVED,
+        num_edge_types=train.num_edge_types, names=train.names, options={
+            'max_steps': args.max_steps,
+            'hidden_channels': args.hidden_channels,
+            'batch_size': args.batch_size,
+        }, seed=args.seed)
+    return fit(config, train, val, out, overwrite=True)
 
 
 def plain(check: LawCheck) -> dict[str, Any]:
