@@ -22,15 +22,14 @@ from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
 
 #: Two sweeps for networks, whose errors are far above those of laws.
 NETWORK_ANNEALING = (AnnealingStep(0.05, 1.0), AnnealingStep(0.05, 1.0))
-
-#: Differences below this, in nat per number, decide nothing.
+#: The least difference that counts, in nat per number.
 MARGIN = 0.02
 #: The share that laws may leave unexplained, unless it is noise, and the share
 #: of particles of which they may leave more than that.
 MAX_UNEXPLAINED, MAX_PARTICLES = 0.05, 0.1
-#: The correlation of errors from frame to frame above which they are no noise.
+#: Correlation between successive errors above which they are no noise.
 MIN_PERSISTENCE = 0.3
-#: Fewer systems that meet walls than this decide nothing.
+#: The least number of systems that meet walls for these to be judged.
 MIN_AT_WALLS = 5
 
 
@@ -84,17 +83,16 @@ class LawCheck:
     @property
     def reasons(self) -> list[str]:
         """Reasons against the laws, a sentence each."""
+        unexplained = (self.unexplained > MAX_UNEXPLAINED
+                       or self.particles > MAX_PARTICLES)
         out = []
         if clearly_above(self.behind):
             out.append(f'The networks that the laws replaced predict better, '
-                       f'by {_text(self.behind)} nat a feature.')
+                       f'by {self.behind} nat a feature.')
         if not clearly_above(self.ahead):
             out.append(f'The laws predict no better than a linear step '
-                       f'without interactions; their lead is '
-                       f'{_text(self.ahead)} nat a feature.')
-        if self.persistence > MIN_PERSISTENCE and (
-                self.unexplained > MAX_UNEXPLAINED
-                or self.particles > MAX_PARTICLES):
+                       f'without interactions, by {self.ahead} nat a feature.')
+        if unexplained and self.persistence > MIN_PERSISTENCE:
             out.append(f'The laws leave {self.unexplained:.0%} of the effect '
                        f'of forces unexplained (over {MAX_UNEXPLAINED:.0%} in '
                        f'{self.particles:.0%} of the particles), which is no '
@@ -103,7 +101,7 @@ class LawCheck:
                        f'graphs are wrong.')
         if self.one_way is not None and clearly_above(self.one_way):
             out.append(f'Some interactions seem to be one-way, as directed '
-                       f'graphs predict better by {_text(self.one_way)} nat a '
+                       f'graphs predict better by {self.one_way} nat a '
                        f'feature; train again with undirected=False.')
         if slips(self.slope):
             out.append(slip_message(self.slope))
@@ -115,14 +113,11 @@ class LawCheck:
     def __str__(self) -> str:
         numbers = (
             f'held-out single steps of {self.num_systems} systems, in nat a '
-            f'feature (less is better): laws {_text(self.laws)}, networks '
-            f'{_text(self.networks)}, linear step {_text(self.linear)}; '
-            f'unexplained of the effect of forces: laws '
-            f'{self.unexplained:.1%}, networks '
-            f'{self.unexplained_by_networks:.1%}')
-        if (self.unexplained > MAX_UNEXPLAINED
-                and self.persistence <= MIN_PERSISTENCE):
-            numbers += '; the errors of the laws are noise'
+            f'feature (less is better): laws {self.laws}, networks '
+            f'{self.networks}, linear step {self.linear}; unexplained of the '
+            f'effect of forces: laws {self.unexplained:.1%}, networks '
+            f'{self.unexplained_by_networks:.1%}; correlation of successive '
+            f'errors: {self.persistence:.2f} (below {MIN_PERSISTENCE}: noise)')
         if self.holds:
             return f'The force laws hold: {numbers}.'
         return '\n'.join([
@@ -134,10 +129,6 @@ class LawCheck:
 def clearly_above(value: Estimate) -> bool:
     """Whether a difference is above 0, and neither chance nor a trifle."""
     return value.mean > max(2 * value.error, MARGIN)
-
-
-def _text(value: Estimate) -> str:
-    return f'{value.mean:.2f} ± {value.error:.2f}'
 
 
 @torch.no_grad()
@@ -178,32 +169,35 @@ def check_laws(
                          "`pyg_fnri.transforms.SplitTrajectory`.")
     first = max(m.decoder.burn_in for m in (laws, networks)) - 1
 
-    def errors(model: RelationalAutoEncoder, edge_type: Tensor,
-               x: Tensor) -> Tensor:
-        """Of single steps, in units of the linear step's residual."""
-        edge_attr = model.latent.encode_types(edge_type).to(x.dtype)
-        predicted = model.scaling.inverse(
-            model.decoder.one_step(model.scaling(x), data.edge_index,
-                                   per_mass(edge_attr, data)))
-        error = (units(x[:, 1:]) - units(predicted)) / linear_step.scale
-        return error[:, first:]
+    def misses(model: RelationalAutoEncoder, edge_type: Tensor) -> list[Tensor]:
+        """Errors of single steps along x and along y, in units of the linear
+        step's residual, [num_nodes, num_transitions, F]."""
+        out = []
+        for x in (data.x, data.y):
+            edge_attr = model.latent.encode_types(edge_type).to(x.dtype)
+            predicted = model.scaling.inverse(
+                model.decoder.one_step(model.scaling(x), data.edge_index,
+                                       per_mass(edge_attr, data)))
+            error = (units(x[:, 1:]) - units(predicted)) / linear_step.scale
+            out.append(error[:, first:])
+        return out
 
     graph = refine(laws, data).edge_type
     other = refine(networks, data, NETWORK_ANNEALING).edge_type
-    candidates = {'laws': (laws, graph), 'networks': (networks, other)}
+    missed = {'laws': misses(laws, graph), 'networks': misses(networks, other)}
+    missed['linear'] = [
+        linear_step.residual(units(x))[:, first:] for x in (data.x, data.y)
+    ]
     if laws.latent.undirected:
         directed = copy.deepcopy(laws)
         directed.latent.undirected = False
-        candidates['one way'] = directed, refine(directed, data).edge_type
-    # Errors along x and along y, [num_nodes, num_transitions, F] each.
-    missed = {
-        name: (errors(*pair, data.x), errors(*pair, data.y))
-        for name, pair in candidates.items()
-    }
-    missed['linear'] = (linear_step.residual(units(data.x))[:, first:],
-                        linear_step.residual(units(data.y))[:, first:])
+        other = refine(directed, data).edge_type
+        missed['one way'] = misses(directed, other)
     rounding = torch.finfo(data.x.dtype).eps / linear_step.scale
-    nll = {name: _nll(*pair, rounding) for name, pair in missed.items()}
+    nll = {
+        name: _nll(seen, later, rounding)
+        for name, (seen, later) in missed.items()
+    }
     score = {
         name: scatter(part.flatten(1).mean(1), data.batch, reduce='mean')
         for name, part in nll.items()
@@ -224,9 +218,8 @@ def check_laws(
         unexplained_by_networks=median['networks'] / median['linear'],
         particles=much.double().mean().item(),
         persistence=_persistence(missed['laws'][1]),
-        at_walls=_at_walls(nll['laws'] - nll['linear'],
-                           _meets_walls(linear_step, units(data.y))[:, first:],
-                           data.batch),
+        at_walls=_at_walls(nll['laws'] - nll['linear'], linear_step,
+                           units(data.y[:, first:-1]), data.batch),
         one_way=mean_of_systems(score['laws'] - score['one way'])
         if 'one way' in score else None,
         slope=velocity_slope(data.x, interval),
@@ -237,12 +230,12 @@ def check_laws(
 
 def _nll(seen: Tensor, later: Tensor, rounding: Tensor) -> Tensor:
     """The score of each later error, with widths fitted to those seen."""
-    parts = zip(*(x.chunk(2, dim=-1) for x in (seen, later, rounding)))
-    return torch.cat([
-        cauchy_nll(new, cauchy_width(known,
-                                     floor.max().item()))
-        for known, new, floor in parts
-    ], dim=-1)
+    out = []
+    for known, new, floor in zip(seen.chunk(2, -1), later.chunk(2, -1),
+                                 rounding.chunk(2, -1)):
+        width = cauchy_width(known, floor.max().item())
+        out.append(cauchy_nll(new, width))
+    return torch.cat(out, dim=-1)
 
 
 def _persistence(errors: Tensor) -> float:
@@ -254,16 +247,12 @@ def _persistence(errors: Tensor) -> float:
     return (product / errors.square().mean().clamp(min=1e-300)).item()
 
 
-def _meets_walls(linear_step: LinearStep, x: Tensor) -> Tensor:
-    """Whether a linear step has to fold, [num_nodes, num_transitions]."""
-    state = x[:, :-1]
-    free = state + torch.nn.functional.linear(state, linear_step.weight,
-                                              linear_step.bias)
-    return (linear_step.walls(free) != free).any(-1)
-
-
-def _at_walls(difference: Tensor, met: Tensor,
+def _at_walls(difference: Tensor, linear_step: LinearStep, x: Tensor,
               system: Tensor) -> Estimate | None:
+    """The mean difference in steps where the linear step has to fold."""
+    free = x + torch.nn.functional.linear(x, linear_step.weight,
+                                          linear_step.bias)
+    met = (linear_step.walls(free) != free).any(-1)
     total = scatter((difference.mean(-1) * met).sum(1), system)
     count = scatter(met.sum(1).to(total), system)
     if int((count > 0).sum()) < MIN_AT_WALLS:

@@ -4,7 +4,6 @@ from itertools import product
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.inference.impulses import Transitions
@@ -27,16 +26,15 @@ from pyg_fnri.laws.fit import (
 from pyg_fnri.metrics.assignment import assign
 from pyg_fnri.nn import RelationalAutoEncoder
 
-#: Two starts confirm each other if the worse one explains this share of what
-#: the better one does, in nat.
+#: Share of what the better of two starts explains, in nat, that the worse one
+#: has to explain to confirm it.
 AGREEING = 0.95
-
 #: Steps in a nat: sums of integers are exact, so ties of orders are found.
 RESOLUTION = 2**20
 
 
 class Start(NamedTuple):
-    r"""The outcome of a start.
+    """The outcome of a start.
 
     Args:
         number: 0 is the encoder's guess, others are random graphs.
@@ -136,17 +134,15 @@ def discover_force_laws(
 
 def _pilot_and_held_out(data: Data, num_pilot: int) -> tuple[Data, Data]:
     """The first systems, and as many others; a system alone is both."""
-    batch: Tensor | None = data.get('batch')
-    num_systems = 1 if batch is None else int(batch.max()) + 1
-    if batch is None or num_systems == 1:
+    batch = data.get('batch')
+    if batch is None or int(batch.max()) == 0:
         return data, data
-    size = min(num_pilot, (num_systems + 1) // 2)
+    size = min(num_pilot, (int(batch.max()) + 2) // 2)
     keys = ('x', 'y', 'mass', 'edge_index', 'batch')
-    kept = Data(**{k: data[k] for k in keys if data.get(k) is not None})
-    pilot = kept.subgraph(batch < size)
-    held_out = kept.subgraph((batch >= size) & (batch < 2 * size))
+    known = Data(**{k: data[k] for k in keys if data.get(k) is not None})
+    held_out = known.subgraph((batch >= size) & (batch < 2 * size))
     held_out.batch = held_out.batch - size
-    return pilot, held_out
+    return known.subgraph(batch < size), held_out
 
 
 def held_out_cost(judge: LawFit, generator: torch.Generator) -> float:
@@ -158,11 +154,14 @@ def held_out_cost(judge: LawFit, generator: torch.Generator) -> float:
     search.choice = search.draw(generator)
     find_graphs(search, judge.evidence(seen), without_prior(ANNEALING), 0,
                 generator)
-    evidence = judge.evidence(later)
-    left = evidence.errors(search.channels)
-    idle = evidence.errors(torch.zeros_like(search.channels))
-    gain = _surprise(judge, idle, later) - _surprise(judge, left, later)
-    return -gain.median().item()
+    evidence, nll = judge.evidence(later), []
+    for channels in (torch.zeros_like(search.channels), search.channels):
+        errors = evidence.errors(channels)
+        width = torch.stack(
+            [cauchy_width(part) for part in errors[later.valid].unbind(-1)])
+        surprise = cauchy_nll(errors, width).mean(-1) * later.valid
+        nll.append(judge.mean_of_systems(surprise.sum(-1), later))
+    return -(nll[0] - nll[1]).median().item()
 
 
 def _halves(judge: LawFit) -> tuple[Transitions, Transitions]:
@@ -172,24 +171,11 @@ def _halves(judge: LawFit) -> tuple[Transitions, Transitions]:
     if total < 2:
         raise ValueError(f"Graphs and laws are judged by different "
                          f"transitions, which takes two, but there is {total}; "
-                         f"observe at least three frames, or give a "
-                         f"continuation y.")
+                         f"observe three frames, or give a continuation y.")
     if not 0 < first < total:
         first = (total + 1) // 2
     return (judge.transitions.take(slice(0, first)),
             judge.transitions.take(slice(first, None)))
-
-
-def _surprise(judge: LawFit, errors: Tensor,
-              transitions: Transitions) -> Tensor:
-    """The negative log-likelihood of each system's errors, in nat per number,
-    :obj:`[num_systems]`."""
-    width = errors.new_ones(errors.size(-1))
-    if bool(transitions.valid.any()):
-        seen = errors[transitions.valid]
-        width = torch.stack([cauchy_width(part) for part in seen.unbind(-1)])
-    nll = cauchy_nll(errors, width).mean(-1) * transitions.valid
-    return judge.mean_of_systems(nll.sum(-1), transitions)
 
 
 def align(search: GraphSearch, state: State) -> State:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import scatter
 
 from pyg_fnri.inference.impulses import (
     ImpulseEvidence,
@@ -194,11 +195,8 @@ class LawFit:
                         transitions: Transitions) -> Tensor:
         """Of each particle's sum over its valid transitions, the mean over
         those of each system, :obj:`[num_systems]`."""
-        out = total.new_zeros(2, self.search.num_systems)
-        out[0].index_add_(0, self.search.system, total)
-        count = transitions.valid.sum(-1).to(total)
-        out[1].index_add_(0, self.search.system, count)
-        return out[0] / out[1].clamp(min=1)
+        count = scatter(transitions.valid.sum(-1).to(total), self.search.system)
+        return scatter(total, self.search.system) / count.clamp(min=1)
 
     @property
     def state(self) -> State:
@@ -334,18 +332,20 @@ def fit_range(law: ForceLaw, transitions: Transitions) -> None:
     so that other systems in the same unit do not move them. Warns where many
     pairs are beyond the table's ends even so: laws are constant there.
     """
+    def share_outside(distance: Tensor) -> float:
+        outside = (distance < law.min_distance) | (distance > law.max_distance)
+        return outside.double().mean().item()
+
     seen = _seen_distances(transitions)
     median = seen.median().item()  # Of no distance: NaN.
     if not 0 < median < math.inf:
         return
     length = math.log10(law.max_distance / law.min_distance)
     shift = math.log10(median / law.min_distance) - PLACE * length
-    share = _share_outside(law, seen)
+    share, factor = share_outside(seen), 10.**round(shift)
     if abs(shift) >= (1. if bool(law.value.any()) else 0.5):
-        factor = 10.**round(shift)
-        moved = _share_outside(law, seen / factor)
-        # A table may be shorter than a step.
-        if moved < share or moved == 0:
+        moved = share_outside(seen / factor)
+        if moved < share or moved == 0:  # A table may be shorter than a step.
             law.rescale(factor)
             law.reset_parameters()
             share = moved
@@ -362,22 +362,13 @@ def fit_range(law: ForceLaw, transitions: Transitions) -> None:
 
 def _seen_distances(transitions: Transitions) -> Tensor:
     """Distances of pairs half-way between two frames, where neither particle
-    may meet a wall; some, if many, :obj:`[num_seen]`. Particles at one place
-    are left out."""
+    may meet a wall or is at the other's place; of many, some."""
     choices, valid = transitions.choices, transitions.valid
-    distance = transitions.distance[..., transitions.distance.size(-1) // 2]
-    total = distance.numel()
-    # Evenly spread over all pairs and times.
-    picked = torch.linspace(0, total - 1, min(total, NUM_DISTANCES),
-                            dtype=torch.double, device=distance.device)
-    picked = picked.round().long()
-    pair, time = picked // distance.size(1), picked % distance.size(1)
-    both = (valid[choices.receiver[pair], time]
-            & valid[choices.sender[pair], time])
-    seen = distance[pair, time][both]
-    return seen[seen > 2 * shortest_distance(seen.dtype)]
-
-
-def _share_outside(law: ForceLaw, distance: Tensor) -> float:
-    outside = (distance < law.min_distance) | (distance > law.max_distance)
-    return outside.double().mean().item()
+    seen = transitions.distance[..., transitions.distance.size(-1) // 2]
+    seen = seen[valid[choices.receiver] & valid[choices.sender]]
+    seen = seen[seen > 2 * shortest_distance(seen.dtype)]
+    if len(seen) <= NUM_DISTANCES:
+        return seen
+    # A step that is no whole number comes to all pairs and all times.
+    picked = torch.linspace(0, len(seen) - 1, NUM_DISTANCES, dtype=torch.double)
+    return seen[picked.round().long().to(seen.device)]
