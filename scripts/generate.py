@@ -32,8 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.datasets.named_systems import SYSTEMS
-from pyg_fnri.datasets.particle_systems import SPLITS
+from pyg_fnri.datasets.particle_systems import SPLITS, SYSTEMS
 from pyg_fnri.evaluation.published import HORIZONS, ROLLOUT_MSE, published
 from pyg_fnri.metrics import RolloutMSE
 from pyg_fnri.metrics.errors import static_rollout

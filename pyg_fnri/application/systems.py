@@ -3,7 +3,7 @@ from collections.abc import Mapping
 from typing import Any, Optional, Union
 
 from pyg_fnri.datasets import NRIFolder, TrajectoryTable
-from pyg_fnri.datasets.named_systems import find_system
+from pyg_fnri.datasets.particle_systems import find_system
 from pyg_fnri.datasets.spec import (
     describe_files,
     frame_interval,

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.datasets.named_systems import SYSTEMS
+from pyg_fnri.datasets.particle_systems import SYSTEMS
 from pyg_fnri.evaluation import law_curves
 from pyg_fnri.experiments.robustness import Condition, Study
 from pyg_fnri.inference import Refined, refine, sample_posterior

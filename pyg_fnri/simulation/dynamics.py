@@ -162,7 +162,7 @@ def simulate(
             max_kick / step_size, half_width)
         finite = (np.isfinite(position_frames[systems])
                   & np.isfinite(velocity_frames[systems])).all((1, 2, 3))
-        lost = ~finite | (reach[:len(finite)] > half_width)
+        lost = ~finite | (reach[:systems.stop - first] > half_width)
         if lost.any():
             what = 'box within one step' if finite.all() else 'range of numbers'
             raise ValueError(

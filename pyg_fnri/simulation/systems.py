@@ -114,7 +114,7 @@ class Mechanical(System):
 
     def move(self, forces: Sequence[Force], interactions: np.ndarray, seed: int,
              num_threads: Optional[int], progress: bool,
-             **initial: np.ndarray) -> np.ndarray:
+             **initial: Any) -> np.ndarray:
         """Simulates particles under forces with given ``interactions``,
         ``[S, num_forces, N, N]``, and given ``initial_position`` and
         ``initial_velocity``, or random ones: ``[S, N, T, 2 D]``."""
@@ -316,5 +316,5 @@ def check_features(name: str, value: Any, num_systems: int,
     with np.errstate(over='ignore'):
         array = array.astype(np.float32, copy=False)
     if not np.isfinite(array).all():
-        raise ValueError(f'{name} must be finite float32 numbers')
+        raise ValueError(f'{name} holds NaN or infinite float32 numbers')
     return array

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pyg_fnri.application import observe, open_systems
-from pyg_fnri.datasets import named_systems
+from pyg_fnri.datasets import particle_systems
 from pyg_fnri.simulation import Newtonian, Spring
 
 
@@ -67,7 +67,7 @@ def test_systems_that_do_not_fit_are_refused(open_table, kwargs, message):
 def test_simulated_frames_are_as_far_apart_as_their_system_says(
         module, write_table, tmp_path, monkeypatch):
     slow = Newtonian([Spring()], sample_every=200)
-    monkeypatch.setitem(named_systems.SYSTEMS, 'slow', slow)
+    monkeypatch.setitem(particle_systems.SYSTEMS, 'slow', slow)
     root = str(tmp_path / 'root')
 
     def open_for(name, time_step):

@@ -1,6 +1,6 @@
 import pytest
 
-from pyg_fnri.datasets.named_systems import FORCES
+from pyg_fnri.datasets.particle_systems import FORCES
 from pyg_fnri.evaluation.published import (
     ACCURACY,
     EDGE_TYPES,

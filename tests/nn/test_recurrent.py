@@ -13,17 +13,124 @@ from pyg_fnri.nn import (
 
 
 @pytest.fixture
+def conv():
+    return RecurrentConv(4, 3, edge_dim=2, hidden_channels=8)
+
+
+@pytest.fixture
+def graph():
+    return fully_connected(5), torch.rand(20, 2)
+
+
+@pytest.fixture
+def args(graph):
+    """Features, hidden states and a graph of five particles."""
+    return torch.randn(5, 4), torch.randn(5, 8), *graph
+
+
+@pytest.mark.parametrize('num_particles', [2, 3, 5])
+def test_layer_equals_the_papers_equations(conv, num_particles):
+    conv = conv.double()
+    edge_index = fully_connected(num_particles)
+    x = torch.randn(num_particles, 4).double()
+    h = torch.randn(num_particles, 8).double()
+    z = torch.rand(num_particles, num_particles, 2).double()
+    out = conv(x, h, edge_index, dense.of_edges(z, edge_index))
+    torch.testing.assert_close(out, dense.recurrent_conv(conv, x, h, z))
+
+
+def test_starts_from_zeros(conv, args):
+    x, h, *graph = args
+    torch.testing.assert_close(conv(x, None, *graph),
+                               conv(x, torch.zeros_like(h), *graph))
+
+
+def test_numbering_of_particles_and_edges_does_not_matter(conv, args):
+    x, h, edge_index, edge_attr = args
+    node, edge = torch.randperm(5), torch.randperm(20)
+    out = conv(x[node], h[node],
+               node.argsort()[edge_index[:, edge]], edge_attr[edge])
+    expected = conv(*args)
+    torch.testing.assert_close(out, tuple(part[node] for part in expected))
+
+
+@pytest.mark.parametrize('num_edges', [13, 0])
+def test_an_edge_of_no_weight_is_no_edge(conv, args, num_edges):
+    x, h, edge_index, edge_attr = args
+    edge_attr[num_edges:] = 0
+    torch.testing.assert_close(
+        conv(x, h, edge_index[:, :num_edges], edge_attr[:num_edges]),
+        conv(*args))
+
+
+def test_messages_go_from_senders_to_receivers(conv, args):
+    x, h, _, edge_attr = args
+    edge_index = torch.tensor([[0, 3], [1, 4]])  # 0 acts on 1, 3 on 4.
+    _, before = conv(x, h, edge_index, edge_attr[:2])
+    h = h.clone()
+    h[0] += 1
+    _, after = conv(x, h, edge_index, edge_attr[:2])
+    changed = (after - before).abs().amax(-1) > 1e-6
+    assert changed.tolist() == [True, True, False, False, False]
+    turned = RecurrentConv(4, 3, 2, 8, flow='target_to_source', aggr='sum')
+    turned.load_state_dict(conv.state_dict())
+    torch.testing.assert_close(
+        turned(x, h, edge_index.flip(0), edge_attr[:2])[1], after)
+
+
+def test_channels_have_networks_of_their_own(conv, args):
+    x, h, edge_index, edge_attr = args
+    _, one = conv(x, h, edge_index, edge_attr)
+    _, other = conv(x, h, edge_index, edge_attr.flip(1))
+    assert not torch.allclose(one, other)
+
+
+def test_hidden_states_stay_within_bounds(conv, args):
+    x, _, *graph = args
+    h = None
+    for _ in range(50):
+        _, h = conv(100 * x, h, *graph)
+    assert h.abs().max() <= 1
+
+
+def test_layer_compiles_to_one_graph(conv, args, assert_one_graph):
+    assert_one_graph(conv, *args)
+
+
+def test_reset_parameters_draws_every_weight_again(conv):
+    decoder = RecurrentDecoder(conv, burn_in=3)
+    torch.manual_seed(1)
+    decoder.reset_parameters()
+    first = {key: value.clone() for key, value in conv.state_dict().items()}
+    decoder.reset_parameters()
+    for key, value in conv.state_dict().items():
+        assert not (value == first[key]).any(), key
+    torch.manual_seed(1)
+    decoder.reset_parameters()
+    for key, value in conv.state_dict().items():
+        assert torch.equal(value, first[key]), key
+
+
+@pytest.mark.parametrize('place, size', [(0, (5, 3)), (0, (5, 6, 4)),
+                                         (1, (5, 7)), (1, (1, 8)), (3, (20, 3)),
+                                         (3, (1, 2))])
+def test_wrong_shapes(conv, args, place, size):
+    args = list(args)
+    args[place] = torch.randn(size)
+    with pytest.raises((ValueError, RuntimeError, IndexError)):
+        conv(*args)
+
+
+# The decoder ################################################################
+
+
+@pytest.fixture
 def make_decoder():
     def make(burn_in=3):
         torch.manual_seed(3)
         return RecurrentDecoder(RecurrentConv(4, 4, 2, 8), burn_in)
 
     return make
-
-
-@pytest.fixture
-def graph():
-    return fully_connected(5), torch.rand(20, 2)
 
 
 class WithoutMemory(torch.nn.Module):
@@ -38,7 +145,8 @@ class WithoutMemory(torch.nn.Module):
 
 @pytest.mark.parametrize('burn_in', [1, 3, 4])
 @pytest.mark.parametrize('pred_steps', [1, 2, 3, 20])
-def test_equals_the_papers_equations(make_decoder, graph, burn_in, pred_steps):
+def test_decoder_equals_the_papers_equations(make_decoder, graph, burn_in,
+                                             pred_steps):
     decoder = make_decoder(burn_in).double()
     edge_index, edge_attr = graph[0], graph[1].double()
     z = dense.to_dense(edge_attr, edge_index, 5)
@@ -54,8 +162,8 @@ def test_equals_the_papers_equations(make_decoder, graph, burn_in, pred_steps):
     torch.testing.assert_close(out, torch.stack(expected, 1))
 
 
-@pytest.mark.parametrize('pred_steps', [1, 2, 3, 7, 100])
-def test_is_a_rollout_where_there_is_nothing_to_remember(graph, pred_steps):
+@pytest.mark.parametrize('pred_steps', [1, 3, 100])
+def test_is_a_rollout_where_there_is_no_memory(graph, pred_steps):
     layer = MultiplexConv(4, 4, edge_dim=2, hidden_channels=8)
     x = torch.randn(5, 9, 4)
     decoder = RecurrentDecoder(WithoutMemory(layer), burn_in=1)
@@ -67,27 +175,6 @@ def test_is_a_rollout_where_there_is_nothing_to_remember(graph, pred_steps):
                                rollout.one_step(x, *graph, frame=frame))
     torch.testing.assert_close(decoder.predict(x, *graph, num_steps=4),
                                rollout.predict(x, *graph, num_steps=4))
-
-
-@pytest.mark.parametrize('pred_steps', [2, 5, 100])
-def test_burn_in_sees_the_truth(make_decoder, graph, pred_steps):
-    decoder = make_decoder(burn_in=4)
-    x = torch.randn(5, 9, 4)
-    out = decoder(x, *graph, pred_steps=pred_steps)
-    forced = decoder(x, *graph, pred_steps=1)
-    assert torch.equal(out[:, :4], forced[:, :4])
-    assert not torch.isclose(out[:, 4], forced[:, 4]).all(-1).any()
-
-
-def test_looks_at_every_mth_frame_after_burn_in(make_decoder, graph):
-    decoder = make_decoder(burn_in=3)
-    x = torch.randn(5, 12, 4)
-    other = torch.randn(5, 12, 4)
-    other[:, :3] = x[:, :3]
-    for t in (6, 10):
-        other[:, t] = x[:, t]
-    assert torch.equal(decoder(x, *graph, pred_steps=4),
-                       decoder(other, *graph, pred_steps=4))
 
 
 @pytest.mark.parametrize('frame', [0, 2, 6, 9])
@@ -113,11 +200,6 @@ def test_one_step_is_the_true_past(make_decoder, graph):
     x = torch.randn(5, 9, 4)
     out = decoder.one_step(x, *graph)
     assert torch.equal(out, decoder(x, *graph, pred_steps=1))
-    frame = torch.tensor([7, 0, 3, 3])
-    assert torch.equal(decoder.one_step(x, *graph, frame=frame), out[:, frame])
-    for frame in (8, -1):
-        with pytest.raises((IndexError, RuntimeError)):
-            decoder.one_step(x, *graph, frame=torch.tensor([frame]))
     # Shorter trajectories than burn-in are no problem here.
     torch.testing.assert_close(decoder.one_step(x[:, :2], *graph), out[:, :1])
 
@@ -144,13 +226,6 @@ def test_batch_of_mixed_sizes_equals_systems_one_by_one(make_decoder,
 
     expected = torch.cat([run(data) for data in systems])
     torch.testing.assert_close(run(Batch.from_data_list(systems)), expected)
-
-
-def test_renumbering_the_particles_renumbers_the_results(make_decoder, graph):
-    decoder, (edge_index, edge_attr) = make_decoder(), graph
-    x, order = torch.randn(5, 6, 4), torch.tensor([3, 0, 4, 1, 2])
-    out = decoder(x[order], order.argsort()[edge_index], edge_attr, 2)
-    torch.testing.assert_close(out, decoder(x, *graph, pred_steps=2)[order])
 
 
 def test_gradients_flow_through_all_steps(make_decoder, graph):
@@ -180,52 +255,14 @@ def test_learns_what_the_last_state_does_not_tell():
     assert loss < 0.1  # At best 1 / 3 without a memory.
 
 
-def test_reset_parameters_draws_the_layers_weights_again(make_decoder):
-    decoder = make_decoder()
-    first = decoder.layer.weight.clone()
-    decoder.reset_parameters()
-    assert not (decoder.layer.weight == first).any()
-
-
-@pytest.mark.parametrize('size', [(5, 1, 4), (5, 4), (5, 0, 4)])
-def test_too_few_frames(make_decoder, graph, size):
-    for method in (make_decoder(), make_decoder().one_step):
-        with pytest.raises(ValueError, match='at least T = 2 frames'):
-            method(torch.randn(size), *graph)
-
-
-@pytest.mark.parametrize('size', [(5, 4), (5, 0, 4)])
-def test_no_history(make_decoder, graph, size):
-    with pytest.raises(ValueError, match='a history .* at least T = 1 frame'):
-        make_decoder().predict(torch.randn(size), *graph, num_steps=2)
-
-
-@pytest.mark.parametrize('steps', [0, -1])
-def test_no_steps(make_decoder, graph, steps):
-    x = torch.randn(5, 3, 4)
-    with pytest.raises(ValueError, match=f'pred_steps .* got {steps}'):
-        make_decoder()(x, *graph, pred_steps=steps)
-    with pytest.raises(ValueError, match=f'num_steps .* got {steps}'):
-        make_decoder().predict(x, *graph, num_steps=steps)
-    with pytest.raises(ValueError, match=f'burn_in .* got {steps}'):
-        make_decoder(burn_in=steps)
-
-
-def test_burn_in_is_a_whole_number(make_decoder):
-    with pytest.raises(TypeError, match='float'):
-        make_decoder(burn_in=2.5)
-
-
-def test_burn_in_that_leaves_nothing_to_roll_out(make_decoder, graph):
+def test_burn_in_that_leaves_no_rollout(make_decoder, graph):
     x = torch.randn(5, 6, 4)
+    with pytest.raises(ValueError, match='burn_in'):
+        make_decoder(burn_in=0)
     for burn_in in (5, 6):  # Of 5, too, each prediction starts at the truth.
-        decoder = make_decoder(burn_in)
-        with pytest.raises(ValueError,
-                           match=f'burn_in of {burn_in} .* over 2 .* 6 frames'):
-            decoder(x, *graph, pred_steps=2)
-        assert decoder(x, *graph).shape == (5, 5, 4)
+        with pytest.raises(ValueError, match='burn_in'):
+            make_decoder(burn_in)(x, *graph, pred_steps=2)
+        assert make_decoder(burn_in)(x, *graph).shape == (5, 5, 4)
     assert make_decoder(burn_in=4)(x, *graph, pred_steps=2).size(1) == 5
-
-
-def test_repr(make_decoder):
-    assert 'burn_in=3' in str(make_decoder())
+    with pytest.raises(RuntimeError):
+        make_decoder().predict(x, *graph, num_steps=0)
