@@ -319,7 +319,8 @@ def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
         raise ValueError(
             "Most particles move as if no force acted on them, or may meet a "
             "wall in all transitions; leave out systems without interactions, "
-            "and check half_width and the interval between two frames.")
+            "and check half_width, the interval between two frames and "
+            "that all numbers are finite.")
     layer.scale.copy_(scale.repeat_interleave(position.size(1)))
 
 
