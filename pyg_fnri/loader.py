@@ -18,8 +18,7 @@ class SystemLoader(torch.utils.data.DataLoader):
     PyG takes a data set apart into systems and joins them again, one by one
     in Python. An :class:`~torch_geometric.data.InMemoryDataset` (or a subset
     of one, `dataset[index]`) already holds its systems joined, so this loader
-    gathers the rows of a whole batch at once, whether the systems are of one
-    size or of many.
+    gathers the rows of a whole batch at once.
 
     The data set's `transform` is applied to the whole batch if it declares
     `batchwise = True`: that transforming a batch equals batching the
@@ -31,9 +30,8 @@ class SystemLoader(torch.utils.data.DataLoader):
         dataset (Dataset or sequence of Data): The systems.
         batch_size (int): The number of systems in a batch.
         shuffle (bool): Whether to draw a new order in every epoch.
-        **kwargs: Further arguments of :class:`torch.utils.data.DataLoader`,
-            such as `generator`, `sampler`, `num_workers` or `drop_last`; but
-            no `collate_fn`.
+        **kwargs: Those of :class:`torch.utils.data.DataLoader`, but for
+            `collate_fn`.
     """
     def __init__(
         self,

@@ -10,13 +10,9 @@ from torch_geometric.transforms import BaseTransform
 
 
 class SplitTrajectory(BaseTransform):
-    r"""Splits a trajectory into what is observed and what is to be predicted.
-
-    The paper (section 3, "compression models") shows the first half of a
-    trajectory to the encoder and lets the decoder predict the second half:
-
-    - `x` becomes the **first** `num_observed` frames,
-    - `y` becomes the **last** `num_predicted` frames.
+    """Splits a trajectory into what is observed, the **first** `num_observed`
+    frames (`x`), and what is to be predicted, the **last** `num_predicted`
+    frames (`y`), as in section 3 of the paper ("compression models").
 
     Frames between the two are dropped: of 99 frames,
     :obj:`SplitTrajectory(49)` keeps frames 0 to 48 in `x` and 50 to 98 in `y`.
@@ -59,14 +55,11 @@ class SplitTrajectory(BaseTransform):
 
 
 class ReconstructTrajectory(SplitTrajectory):
-    r"""Lets a model reconstruct what it observes, rather than predict: both
+    """Lets a model reconstruct what it observes, rather than predict: both
     `x` and `y` become the first `num_observed` frames, as in NRI's training.
 
     Graphs may then come to compress trajectories instead of meaning
     interactions (section 3 of the paper).
-
-    Args:
-        num_observed (int): The number of frames.
     """
     def __init__(self, num_observed: int) -> None:
         super().__init__(num_observed)
@@ -181,16 +174,9 @@ def closest_approach(
     num_observed: Optional[int] = None,
     num_dims: Optional[int] = None,
 ) -> Tensor:
-    """The smallest distance of each two particles over the frames looked at:
-    an interaction that fades with distance is strongest there.
-
-    Args:
-        x (Tensor): Trajectories, `[N, T, F]`, positions first.
-        num_observed, num_dims: As with :class:`NearPairs`.
-
-    Returns:
-        Distances `[N, N]`, infinite on the diagonal.
-    """
+    """The smallest distance of each two particles over the frames looked at,
+    `[N, N]`, infinite on the diagonal: an interaction that fades with distance
+    is strongest there. Arguments are as with :class:`NearPairs`."""
     num_particles, num_steps, num_features = x.shape
     if num_dims is None and num_features % 2 == 1:
         raise ValueError(f'x has {num_features} features, which are not '
@@ -219,9 +205,8 @@ def random_symmetries(data: Data, generator: torch.Generator) -> Data:
     are; gravity and the like do not.
 
     Args:
-        data (Data): Systems with trajectories `x`, and `y` where there is
-            one, of positions, then velocities, in D dimensions each,
-            `[num_nodes, T, 2 D]`.
+        data (Data): Systems with positions, then velocities in `x`, and in `y`
+            where there is one, `[num_nodes, T, 2 D]`.
         generator (torch.Generator): Source of randomness.
 
     Returns:

@@ -1,5 +1,4 @@
 import copy
-import pickle
 
 import pytest
 import torch
@@ -165,12 +164,6 @@ def test_a_batch_does_not_share_memory_with_the_data_set():
     assert dataset._data.edge_index.max() == 4
 
 
-def test_workers():
-    dataset = Systems(systems(MIXED), SplitTrajectory(4))
-    loader = SystemLoader(dataset, batch_size=4, num_workers=1)
-    assert_equal_batches(loader, DataLoader(dataset, batch_size=4))
-
-
 def test_a_function_that_would_not_be_called_is_refused():
     dataset = Systems(systems(EQUAL))
     with pytest.raises(TypeError, match='collate_fn'):
@@ -194,11 +187,3 @@ def test_lightning_can_rebuild_it():
     # sampler of its own.
     batches = trainer.predict(Model(), SystemLoader(dataset, batch_size=4))
     assert_equal_batches(batches, DataLoader(dataset, batch_size=4))
-
-
-def test_batches_can_be_pickled():
-    dataset = Systems(systems(EQUAL), SplitTrajectory(4))
-    batch = next(iter(SystemLoader(dataset, batch_size=4)))
-    again = pickle.loads(pickle.dumps(batch))
-    assert isinstance(again, Batch)
-    assert_equal_batches([again], [batch])

@@ -23,7 +23,7 @@ from pyg_fnri.laws.fit import (
     State,
     fit_force_laws,
 )
-from pyg_fnri.metrics.assignment import assign
+from pyg_fnri.metrics import assign
 from pyg_fnri.nn import RelationalAutoEncoder
 
 #: Share of what the better of two starts explains, in nat, that the worse one

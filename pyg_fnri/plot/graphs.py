@@ -1,4 +1,4 @@
-"""The inferred multiplex graph beside the true one."""
+"""Multiplex graphs, as nodes and edges or as a matrix per layer."""
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -11,21 +11,26 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 from torch import Tensor
 
-from pyg_fnri.plot.arrays import check_count, finite_array
-from pyg_fnri.plot.edges import edge_rows
 from pyg_fnri.plot.style import (
     INK,
-    LAYER_COLORS,
     WRONG,
     add_legend,
     fit_limits,
+    layer_color,
     make_panels,
+    name_layer,
+    pale_ticks,
+    to_array,
     write_in_circle,
 )
 
 Array = Union[Tensor, np.ndarray]
 
-DASHES = (0, (4, 2.5))
+MISSED = (0, (4, 2.5))
+#: Where there is no candidate edge; no shade of the map is like it.
+NO_EDGE = '#F3E9DC'
+#: With more particles, only some of them are named at the axes.
+MOST_NAMES = 20
 
 
 def plot_multiplex(
@@ -56,35 +61,24 @@ def plot_multiplex(
             the inferred type; the paler an edge, the less certain it is.
         position (torch.Tensor, optional): Where to draw the particles,
             :obj:`[N, 2]`. (default: on a circle)
-
-    Raises:
-        TypeError: If types are not integers.
-        ValueError: If shapes do not fit together, a type is negative or a
-            value is not finite.
     """
-    edges = edge_rows(edge_index)
-    inferred = _check_edge_types('edge_type', edge_type, len(edges))
-    true = None
-    if edge_label is not None:
-        true = _check_edge_types('edge_label', edge_label, len(edges))
-        check_count('edge_label', true.shape[1], inferred.shape[1], 'layers')
+    edges, inferred = to_array(edge_index).T, to_array(edge_type)
+    true = None if edge_label is None else to_array(edge_label)
     num_layers = inferred.shape[1]
-    if names is None:
-        names = [f'layer {layer}' for layer in range(num_layers)]
-    check_count('names', len(names), num_layers, 'layers')
+    names = names or [f'layer {layer}' for layer in range(num_layers)]
     opacity = np.ones(inferred.shape)
-    if probability is not None:
-        opacity = _check_probability(probability, inferred.shape)
-    place = _check_position(position, int(edges.max()) + 1)
-
+    if probability is not None:  # Even a doubtful edge stays visible.
+        opacity = 0.15 + 0.85 * to_array(probability)
+    place = _on_circle(edges.max() + 1)
+    if position is not None:
+        place = to_array(position)
     num_rows = 1 if true is None else 2
     scale = min(1., math.sqrt(12 / len(place)))  # many particles: finer lines
     figure, axes = make_panels(num_rows * num_layers, 2.5 / scale,
                                columns=num_layers)
     for layer in range(num_layers):
-        color = LAYER_COLORS[layer % len(LAYER_COLORS)]
-        axes[layer].set_title(names[layer], fontsize=12, color=color,
-                              fontweight='bold')
+        color = layer_color(layer)
+        name_layer(axes[layer], names[layer], color)
         ax = axes[(num_rows - 1) * num_layers + layer]
         found = inferred[:, layer]
         truth = found if true is None else true[:, layer]
@@ -98,18 +92,27 @@ def plot_multiplex(
             draw(ax, edges[part], found[part], WRONG if wrong else color,
                  opacity=opacity[part, layer], crossed=wrong)
         missed = (found == 0) & (truth > 0)
-        draw(ax, edges[missed], truth[missed], WRONG, linestyle=DASHES)
+        draw(ax, edges[missed], truth[missed], WRONG, linestyle=MISSED)
     for ax in axes:
-        _draw_particles(ax, place, scale)
+        fit_limits(ax, place, margin=0.12)
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
+        for particle, point in enumerate(place):
+            write_in_circle(ax, point, str(particle), INK, 9 * scale, lw=scale)
     axes[-num_layers].set_ylabel('inferred', fontsize=12, color=INK)
     if true is not None:
         axes[0].set_ylabel('true', fontsize=12, color=INK)
         add_legend(figure, [
             Line2D([], [], color=WRONG, lw=1.8, marker='X', ms=7, mec='white',
                    label='inferred, not true'),
-            Line2D([], [], color=WRONG, lw=1.8, ls=DASHES, label='missed'),
+            Line2D([], [], color=WRONG, lw=1.8, ls=MISSED, label='missed'),
         ])
     return figure
+
+
+def _on_circle(num_particles: int) -> np.ndarray:
+    angle = np.pi / 2 - 2 * np.pi * np.arange(num_particles) / num_particles
+    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 
 
 def _draw_edges(
@@ -152,37 +155,49 @@ def _draw_edges(
             write_in_circle(ax, middle, text, color, 9 * scale)
 
 
-def _draw_particles(ax: Axes, place: np.ndarray, scale: float) -> None:
-    fit_limits(ax, place, margin=0.12)
-    ax.set(xticks=[], yticks=[])
-    ax.spines[:].set_visible(False)
-    for particle, point in enumerate(place):
-        write_in_circle(ax, point, str(particle), INK, 9 * scale, lw=scale)
+def plot_adjacency(
+    edge_index: Array,
+    probability: Array,
+    *,
+    names: Optional[Sequence[str]] = None,
+    particles: Optional[Sequence[Any]] = None,
+    label: str = 'probability',
+) -> Figure:
+    r"""Draw a heat map per layer of one system: the row is the receiver, the
+    column the sender, as in :func:`~pyg_fnri.convert.to_adjacency`. Pairs
+    without a candidate edge are beige.
 
-
-def _check_edge_types(name: str, types: Any, num_edges: int) -> np.ndarray:
-    array = finite_array(name, types, (num_edges, None),
-                         f'[{num_edges}, num_layers]')
-    if array.dtype.kind not in 'iu':
-        raise TypeError(f'{name} must hold integer edge types, got '
-                        f'{array.dtype}.')
-    if not array.size or array.min() < 0:
-        raise ValueError(f'{name} must hold types 0, 1, ... of at least one '
-                         f'layer.')
-    return array
-
-
-def _check_probability(probability: Any, shape: tuple[int, ...]) -> np.ndarray:
-    array = finite_array('probability', probability, shape, f'{list(shape)}')
-    if array.min() < 0 or array.max() > 1:
-        raise ValueError(f'probability must be between 0 and 1, got '
-                         f'{array.min():.3g} to {array.max():.3g}.')
-    return 0.15 + 0.85 * array  # even a doubtful edge stays visible
-
-
-def _check_position(position: Any, num_particles: int) -> np.ndarray:
-    if position is not None:
-        return finite_array('position', position, (num_particles, 2),
-                            f'[{num_particles}, 2]')
-    angle = np.pi / 2 - 2 * np.pi * np.arange(num_particles) / num_particles
-    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    Args:
+        edge_index (torch.Tensor): Candidate edges :obj:`[2, E]`.
+        probability (torch.Tensor): Probability of each edge and layer,
+            :obj:`[E, L]`, such as that of any interaction, 1 minus that of
+            type 0.
+        names (Sequence[str], optional): A name per layer.
+        particles (Sequence, optional): A name per particle.
+            (default: 0, 1, ..., as many as the edges ask for)
+        label (str): What the shades mean. (default: :obj:`'probability'`)
+    """
+    (sender, receiver), values = to_array(edge_index), to_array(probability)
+    if particles is None:
+        particles = range(max(sender.max(), receiver.max()) + 1)
+    num_layers, num_particles = values.shape[1], len(particles)
+    names = names or [f'layer {layer}' for layer in range(num_layers)]
+    matrix = np.full((num_layers, num_particles, num_particles), np.nan)
+    matrix[:, receiver, sender] = values.T
+    ticks = range(0, num_particles, -(-num_particles // MOST_NAMES))
+    texts = [str(particles[tick]) for tick in ticks]
+    upright = max(map(len, texts)) <= 3
+    figure, axes = make_panels(num_layers, 3.2)
+    for layer, ax in enumerate(axes):
+        image = ax.imshow(matrix[layer], cmap='Blues', vmin=0, vmax=1)
+        ax.set_facecolor(NO_EDGE)
+        name_layer(ax, names[layer], layer_color(layer))
+        ax.set_xticks(ticks, texts, rotation=0 if upright else 90)
+        ax.set_yticks(ticks, texts)
+        ax.set_xlabel('sender', fontsize=9, color=INK)
+        ax.set_ylabel('receiver', fontsize=9, color=INK)
+        pale_ticks(ax)
+    bar = figure.colorbar(image, ax=axes, shrink=0.8)
+    bar.set_label(label, fontsize=9, color=INK)
+    pale_ticks(bar.ax)
+    return figure

@@ -1,12 +1,9 @@
-import math
-
 import numpy as np
-import pytest
 import torch
 from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch
 
-from pyg_fnri.plot import plot_multiplex
+from pyg_fnri.plot import plot_adjacency, plot_multiplex
 from pyg_fnri.plot.style import LAYER_COLORS, WRONG
 
 PAIRS = [(0, 1), (0, 2), (1, 2)]
@@ -81,26 +78,33 @@ def test_several_interaction_types_are_numbered():
     assert others == ['0', '1', '2']
 
 
-@pytest.mark.parametrize('name, value, error, message', [
-    ('edge_index', EDGE_INDEX.T, ValueError, r'expected \[2, num_edges\]'),
-    ('edge_index', torch.zeros(2, 0), ValueError, 'at least one edge'),
-    ('edge_index', EDGE_INDEX * 0, ValueError, 'self loops'),
-    ('edge_index', EDGE_INDEX - 1, ValueError, 'non-negative'),
-    ('edge_type', torch.zeros(5, 2).long(), ValueError, r'\[6, num_lay'),
-    ('edge_type', torch.zeros(6, 2), TypeError, 'integer edge types'),
-    ('edge_type', torch.full((6, 2), -1), ValueError, 'types 0, 1'),
-    ('edge_type', torch.full((6, 2), math.nan), ValueError, 'NaN'),
-    ('edge_label', torch.zeros(6, 3).long(), ValueError, 'for 3 layers'),
-    ('names', ['spring'], ValueError, 'names is for 1 layers, expected 2'),
-    ('probability', torch.full((6, 2), 1.5), ValueError, '0 and 1'),
-    ('probability', torch.full((6, 2), math.nan), ValueError, 'NaN'),
-    ('probability', torch.zeros(6), ValueError, r'expected \[6, 2\]'),
-    ('position', torch.zeros(4, 2), ValueError, r'expected \[3, 2\]'),
-])
-def test_bad_graphs_are_refused(name, value, error, message):
-    arguments = {
-        'edge_index': EDGE_INDEX,
-        'edge_type': torch.zeros(6, 2, dtype=torch.long)
-    }
-    with pytest.raises(error, match=message):
-        plot_multiplex(**{**arguments, name: value})
+SOME = torch.tensor([[1, 2, 0], [0, 0, 2]])
+PROBABILITY = torch.tensor([[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]])
+
+
+def panels(figure):
+    """The panels with a matrix, without the colour bar."""
+    return [ax for ax in figure.axes if ax.images]
+
+
+def test_rows_are_receivers_and_columns_senders(assert_saves):
+    figure = plot_adjacency(SOME, PROBABILITY, names=['spring', 'charge'],
+                            particles=['a', 'b', 'c'], label='how probable')
+    first, second = panels(figure)
+    assert first.get_title() == 'spring' and second.get_title() == 'charge'
+    expected = np.full((2, 3, 3), np.nan)
+    expected[:, 0, 1], expected[:, 0, 2], expected[:, 2, 0] = PROBABILITY
+    for ax, values in zip((first, second), expected):
+        matrix = ax.images[0].get_array().filled(np.nan)
+        np.testing.assert_allclose(matrix, values, rtol=1e-6)
+    assert (first.get_xlabel(), first.get_ylabel()) == ('sender', 'receiver')
+    assert [t.get_text() for t in first.get_yticklabels()] == ['a', 'b', 'c']
+    assert first.images[0].get_clim() == (0, 1)
+    assert figure.axes[-1].get_ylabel() == 'how probable'
+    assert_saves(figure)
+
+
+def test_all_particles_are_shown_and_some_of_many_named():
+    ax, = panels(plot_adjacency(SOME, PROBABILITY[:, :1], particles=range(50)))
+    assert ax.images[0].get_array().shape == (50, 50)
+    assert ax.get_title() == 'layer 0' and len(ax.get_xticks()) == 17
