@@ -13,7 +13,7 @@ from typing import Any, Optional
 from filelock import FileLock, Timeout
 from rich.console import Console
 
-from pyg_fnri.datasets.sources import content_digest
+from pyg_fnri.datasets.reading import content_digest
 from pyg_fnri.datasets.spec import open_dataset
 from pyg_fnri.datasets.stored import written_whole
 from pyg_fnri.experiments.candidate import Candidate

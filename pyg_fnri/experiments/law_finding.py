@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.datasets.named_systems import SYSTEMS
+from pyg_fnri.datasets.particle_systems import SYSTEMS
 from pyg_fnri.evaluation import law_curves
 from pyg_fnri.experiments.robustness import Condition, Study
 from pyg_fnri.inference import Refined, refine, sample_posterior
@@ -25,7 +25,7 @@ from pyg_fnri.metrics import (
     EdgeAccuracy,
     EdgeAccuracyResult,
     expected_calibration_error,
-    make_posterior,
+    type_confidence,
 )
 from pyg_fnri.nn import RelationalAutoEncoder
 from pyg_fnri.training import Config, RelationalInference, build_module
@@ -229,8 +229,7 @@ def score(graph: Refined, data: Data) -> dict[str, Any]:
     result = accuracy.compute()
     assert result.relabelling is not None
     correct = (result.relabelling(graph.edge_type) == data.edge_label).all(-1)
-    confidence = make_posterior(graph.edge_type, graph.posterior,
-                                data.edge_index).confidence
+    confidence = type_confidence(graph.edge_type, graph.posterior).prod(-1)
     error = expected_calibration_error(confidence, correct)
     return {
         'combined': result.combined.item(),
