@@ -21,9 +21,12 @@ from pyg_fnri.datasets.stored_systems import (
 )
 from pyg_fnri.datasets.system_recipe import describe_system
 from pyg_fnri.datasets.whole_numbers import whole
-from pyg_fnri.simulation import Force, System
-from pyg_fnri.simulation.checks import edge_types as check_edge_types
-from pyg_fnri.simulation.checks import features as check_features
+from pyg_fnri.simulation import (
+    Force,
+    System,
+    check_edge_types,
+    check_features,
+)
 
 #: A part of every data set's digest. Raise it whenever the simulation or the
 #: stored format changes, so that no old file is served for a new recipe.

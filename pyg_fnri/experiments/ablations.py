@@ -8,8 +8,7 @@ from typing import Any, Optional
 from torch import Tensor
 
 from pyg_fnri.inference import AnnealingStep
-from pyg_fnri.inference.likelihood import StudentErrors
-from pyg_fnri.inference.sweep import without_prior
+from pyg_fnri.inference.likelihood import StudentErrors, without_prior
 
 #: Errors, in units of typical changes by forces, are far below its root, also
 #: in close encounters: there log(1 + e^2 / d^2) is a parabola.
@@ -21,7 +20,7 @@ DISENTANGLE = 'pyg_fnri.laws.disentangle'
 NOISE = 'pyg_fnri.inference.noise'
 REFINEMENT = 'pyg_fnri.inference.refine'
 RELAXATION = 'pyg_fnri.inference.relaxation'
-SAMPLING = 'pyg_fnri.inference.sampling'
+SAMPLING = REFINEMENT
 
 
 @dataclass(frozen=True)

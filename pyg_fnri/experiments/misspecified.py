@@ -5,9 +5,14 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from pyg_fnri.simulation import Force, Newtonian, SoftCharge, Spring
-from pyg_fnri.simulation.checks import edge_types as check_edge_types
-from pyg_fnri.simulation.initial_state import (
+from pyg_fnri.simulation import (
+    Force,
+    Newtonian,
+    SoftCharge,
+    Spring,
+    check_edge_types,
+)
+from pyg_fnri.simulation.sampling import (
     draw_positions,
     draw_velocities,
     in_streams,

@@ -15,7 +15,7 @@ from pyg_fnri.experiments.standard_error import (
     difference,
     smallest_within_one_error,
 )
-from pyg_fnri.inference.single_steps import Estimate
+from pyg_fnri.inference.likelihood import Estimate
 
 
 @dataclass(frozen=True)

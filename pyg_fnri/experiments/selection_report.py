@@ -8,7 +8,7 @@ from rich.table import Table
 from pyg_fnri.experiments.report import MISSING, decimals_of
 from pyg_fnri.experiments.selection import Selection
 from pyg_fnri.experiments.selection_row import Row
-from pyg_fnri.inference.single_steps import Estimate
+from pyg_fnri.inference.likelihood import Estimate
 
 #: Of errors, that of the paper's tables.
 UNIT = 1e5

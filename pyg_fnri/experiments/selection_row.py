@@ -10,7 +10,7 @@ import numpy as np
 from pyg_fnri.experiments.candidate import Candidate
 from pyg_fnri.experiments.held_out import HeldOut
 from pyg_fnri.experiments.standard_error import difference
-from pyg_fnri.inference.single_steps import Estimate
+from pyg_fnri.inference.likelihood import Estimate
 from pyg_fnri.metrics import Agreement, agreement
 
 #: A type counts as used if it has this share of the edges, and errors of

@@ -2,7 +2,7 @@
 from collections.abc import Sequence
 
 from pyg_fnri.experiments.selection_row import Row
-from pyg_fnri.inference.single_steps import Estimate
+from pyg_fnri.inference.likelihood import Estimate
 
 #: Below the first, seeds hardly agree; above the second, nearly everywhere.
 #: Adjusted for chance.

@@ -5,7 +5,7 @@ from typing import Optional, TypeVar
 
 import numpy as np
 
-from pyg_fnri.inference.single_steps import Estimate
+from pyg_fnri.inference.likelihood import Estimate
 
 Key = TypeVar('Key', bound=Hashable)
 

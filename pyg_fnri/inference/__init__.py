@@ -1,16 +1,15 @@
 """Inference beyond one pass of an encoder: refined graphs, graphs that systems
 share, samples of the posterior."""
-from pyg_fnri.inference.distillation import with_inferred_graphs
-from pyg_fnri.inference.motion import check_motion
+from pyg_fnri.inference.impulses import check_motion
+from pyg_fnri.inference.likelihood import AnnealingStep
 from pyg_fnri.inference.pooling import (
     pool_posteriors,
     shared_candidates,
     shared_graph,
+    with_inferred_graphs,
 )
-from pyg_fnri.inference.refine import refine
-from pyg_fnri.inference.sampling import sample_posterior
+from pyg_fnri.inference.refine import refine, sample_posterior
 from pyg_fnri.inference.search import Refined
-from pyg_fnri.inference.sweep import AnnealingStep
 
 __all__ = [
     'AnnealingStep',

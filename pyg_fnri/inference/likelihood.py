@@ -1,11 +1,78 @@
 """The likelihood of one-step errors, fitted to them without labels."""
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-from pyg_fnri.inference.sweep import Objective
+#: :math:`w_e`: errors of successive frames are not independent.
+EVIDENCE_WEIGHT = 0.1
+
+
+class Objective(ABC):
+    """What a graph costs: its errors, and the encoder's doubts.
+
+    Args:
+        prior_weight: Weight of minus the encoder's log-probability.
+    """
+    prior_weight: float
+
+    @abstractmethod
+    def cost(self, errors: Tensor) -> Tensor:
+        """What errors :obj:`[*, num_transitions, F]` cost, :obj:`[*]`."""
+
+    @abstractmethod
+    def weight(self, errors: Tensor) -> Tensor:
+        """The derivative of the cost by the square of each error, of the same
+        shape: the weights of the least squares that touch it."""
+
+
+AnyObjective = TypeVar('AnyObjective', bound=Objective)
+
+
+@dataclass(frozen=True)
+class AnnealingStep(Objective):
+    r"""One sweep over all choices, minimising per choice
+
+    .. math::
+        w_e \sum \log(1 + e^2 / d^2) - w_p \log q
+
+    with errors :math:`e` and the encoder's posterior :math:`q`.
+
+    Args:
+        tolerance: :math:`d^2`; errors far above it weigh little.
+        prior_weight: :math:`w_p`.
+
+    Raises:
+        ValueError: If the tolerance is not positive, or the weight negative.
+    """
+    tolerance: float
+    prior_weight: float
+
+    def __post_init__(self) -> None:
+        if not self.tolerance > 0 or not self.prior_weight >= 0:
+            raise ValueError(f"Expected a tolerance above 0 and a prior_weight "
+                             f"of at least 0, but got {self.tolerance} and "
+                             f"{self.prior_weight}.")
+
+    def cost(self, errors: Tensor) -> Tensor:
+        cost = (errors.square() / self.tolerance).log1p().flatten(-2).sum(-1)
+        return EVIDENCE_WEIGHT * cost
+
+    def weight(self, errors: Tensor) -> Tensor:
+        return EVIDENCE_WEIGHT / (self.tolerance + errors.square())
+
+
+def without_prior(stages: Sequence[AnyObjective]) -> list[AnyObjective]:
+    """The same stages without the encoder's word."""
+    return [
+        replace(stage, prior_weight=0.0)  # type: ignore[type-var]
+        for stage in stages
+    ]
+
 
 #: What is tried: from a Cauchy's tails, of close encounters that laws miss, to
 #: nearly a Gaussian's, of noise in the observations.
@@ -202,3 +269,53 @@ def independent_share(series: Tensor, valid: Tensor) -> Tensor:
         part = 2 * (1 - lag / num_steps) * correlation.clamp(max=1)
         total = total + torch.where(positive, part, 0)
     return 1 / total
+
+
+class Estimate(NamedTuple):
+    """A mean, such as one over systems, and its standard error."""
+    mean: float
+    error: float
+
+
+def mean_of_systems(values: Tensor) -> Estimate:
+    """The mean of a value per system, :obj:`[num_systems]`.
+
+    Raises:
+        ValueError: If there are fewer than two systems.
+    """
+    if values.numel() < 2:
+        raise ValueError(f"A standard error takes at least two systems, but "
+                         f"there is {values.numel()}.")
+    values = values.double()
+    error = values.std() / math.sqrt(values.numel())
+    return Estimate(values.mean().item(), error.item())
+
+
+def cauchy_nll(errors: Tensor, width: Tensor) -> Tensor:
+    r"""The negative log-likelihood of each error, in nat,
+
+    .. math::
+        \log (\pi s) + \log (1 + e^2 / s^2).
+
+    Args:
+        errors: What predictions miss, of any shape.
+        width: :math:`s`.
+    """
+    return (math.pi * width).log() + (errors / width).square().log1p()
+
+
+def cauchy_width(errors: Tensor, floor: float = 1e-7) -> Tensor:
+    """The width under which errors are most likely.
+
+    Args:
+        errors: What predictions miss, of any shape but not empty, in a unit
+            that is typical of what they predict.
+        floor: The least width, such as that of rounding.
+    """
+    square = errors.double().square()
+    # The mean of e^2 / (e^2 + s^2) is 1/2 at the maximum; a fixed point.
+    width = square.median().clamp(min=floor**2)
+    for _ in range(50):
+        width = width * 2 * (square / (square + width)).mean()
+        width = width.clamp(min=floor**2)
+    return width.sqrt().to(errors.dtype)

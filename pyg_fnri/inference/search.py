@@ -1,5 +1,6 @@
 """The search for the best graph of each system, and for its posterior."""
 import copy
+from collections.abc import Iterator
 from typing import NamedTuple, Optional
 
 import torch
@@ -7,10 +8,82 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.data import check_edges
-from pyg_fnri.inference.evidence import Evidence
-from pyg_fnri.inference.pairs import Subset, all_types, find_choices
-from pyg_fnri.inference.sweep import Objective, sweep
+from pyg_fnri.inference.evidence import (
+    Evidence,
+    Pairs,
+    Subset,
+    all_types,
+    find_choices,
+)
+from pyg_fnri.inference.likelihood import Objective
 from pyg_fnri.nn import RelationalAutoEncoder
+
+
+def sweep(
+    evidence: Evidence,
+    choices: Pairs,
+    log_prior: Tensor,
+    options: Tensor,
+    choice: Tensor,
+    objective: Objective,
+    generator: Optional[torch.Generator] = None,
+) -> tuple[Tensor, Tensor]:
+    """Looks at each choice once, given all others.
+
+    Iterated conditional modes (the best option is taken), or, with a
+    generator, Gibbs sampling (an option is drawn).
+
+    Args:
+        evidence: The decoder's errors.
+        choices: The choices.
+        log_prior: The encoder's log-probability of each option, :obj:`[V,
+            M]`.
+        options: Channels of each option, :obj:`[M, num_channels]`.
+        choice: The present options, :obj:`[V]`.
+        objective: What to minimise, such as a :class:`AnnealingStep`.
+        generator: Source of randomness, for Gibbs sampling.
+
+    Returns:
+        The new options, :obj:`[V]`, and the conditional log-probability of
+        each option when its choice was looked at, :obj:`[V, M]`.
+    """
+    choice = choice.clone()
+    channels = options[choice]
+    errors = evidence.errors(channels)
+    conditional = torch.zeros_like(log_prior)
+    for members in _side_by_side(evidence, choices,
+                                 options.size(0) * errors[:1].numel()):
+        at_receiver, at_sender = evidence.changed_errors(
+            errors, channels, members, options)
+        cost = objective.cost(at_receiver)
+        mutual = choices.mutual[members].unsqueeze(1)
+        cost = cost + objective.cost(at_sender) * mutual
+        score = objective.prior_weight * log_prior[members] - cost
+        conditional[members] = score.log_softmax(-1)
+        if generator is None:
+            best = score.argmax(-1)
+        else:
+            # Where the generator is, which may be on another device.
+            probability = score.softmax(-1).to(generator.device)
+            best = torch.multinomial(probability, 1, generator=generator)
+            best = best.squeeze(-1).to(score.device)
+        choice[members] = best
+        channels[members] = options[best]
+        place = torch.arange(best.numel(), device=best.device)
+        errors[choices.receiver[members]] = at_receiver[place, best]
+        both = choices.mutual[members]
+        errors[choices.sender[members][both]] = at_sender[place, best][both]
+    return choice, conditional
+
+
+def _side_by_side(evidence: Evidence, choices: Pairs,
+                  num_errors: int) -> Iterator[Tensor]:
+    """Pairs of a round, as many at once as the evidence takes, each with so
+    many errors."""
+    size = max(1, evidence.max_tried // max(1, num_errors))
+    for members in choices.rounds:
+        yield from members.split(size)
+
 
 #: What is said of predictions that are NaN or infinite.
 NOT_FINITE = ("The decoder's predictions are not finite; check its weights or "
@@ -85,7 +158,7 @@ class GraphSearch:
     def sweep(self, evidence: Evidence, objective: Objective,
               generator: Optional[torch.Generator] = None) -> int:
         """One sweep over all choices, see
-        :func:`~pyg_fnri.inference.sweep.sweep`; how many of them changed.
+        :func:`~pyg_fnri.inference.search.sweep`; how many of them changed.
 
         Raises:
             ValueError: If the decoder's errors are not finite.

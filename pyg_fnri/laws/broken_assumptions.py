@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
-from pyg_fnri.inference.single_steps import (
+from pyg_fnri.inference.likelihood import (
     Estimate,
     cauchy_nll,
     cauchy_width,

@@ -8,9 +8,13 @@ from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
 from pyg_fnri.inference.impulses import Transitions
+from pyg_fnri.inference.likelihood import (
+    AnnealingStep,
+    cauchy_nll,
+    cauchy_width,
+    without_prior,
+)
 from pyg_fnri.inference.refine import ANNEALING, find_graphs
-from pyg_fnri.inference.single_steps import cauchy_nll, cauchy_width
-from pyg_fnri.inference.sweep import AnnealingStep, without_prior
 from pyg_fnri.laws.alignment import align
 from pyg_fnri.laws.disentangle import disentangle
 from pyg_fnri.laws.em import EM_ANNEALING, Progress, fit_force_laws

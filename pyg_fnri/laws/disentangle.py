@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_fnri.inference.impulses import ImpulseEvidence
-from pyg_fnri.inference.sweep import AnnealingStep, Objective
+from pyg_fnri.inference.likelihood import AnnealingStep, Objective
 from pyg_fnri.laws.law_fit import LawFit, State
 
 #: What a basis is tried at, and what graphs and laws then go through.

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.inference.impulses import ImpulseEvidence
-from pyg_fnri.inference.sweep import AnnealingStep
+from pyg_fnri.inference.likelihood import AnnealingStep
 from pyg_fnri.laws.law_fit import LawFit
 from pyg_fnri.nn import RelationalAutoEncoder
 

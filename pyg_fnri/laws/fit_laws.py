@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from pyg_fnri.inference.impulses import Transitions
-from pyg_fnri.inference.sweep import Objective
+from pyg_fnri.inference.likelihood import Objective
 from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
 
 #: Changes of a particle between two frames to fit laws to, at the most: others

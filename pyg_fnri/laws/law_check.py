@@ -7,15 +7,15 @@ from torch import Tensor
 from torch_geometric.data import Batch
 from torch_geometric.utils import scatter
 
-from pyg_fnri.inference.motion import velocity_slope
-from pyg_fnri.inference.refine import refine
-from pyg_fnri.inference.single_steps import (
+from pyg_fnri.inference.impulses import velocity_slope
+from pyg_fnri.inference.likelihood import (
+    AnnealingStep,
     Estimate,
     cauchy_nll,
     cauchy_width,
     mean_of_systems,
 )
-from pyg_fnri.inference.sweep import AnnealingStep
+from pyg_fnri.inference.refine import refine
 from pyg_fnri.laws.broken_assumptions import find_broken_assumptions
 from pyg_fnri.laws.law_verdict import MAX_UNEXPLAINED, LawCheck
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass

@@ -8,10 +8,15 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
-from pyg_fnri.inference.likelihood import StudentErrors, fit_student
+from pyg_fnri.inference.likelihood import (
+    EVIDENCE_WEIGHT,
+    AnnealingStep,
+    Objective,
+    StudentErrors,
+    fit_student,
+)
 from pyg_fnri.inference.refine import find_graphs
 from pyg_fnri.inference.search import NOT_FINITE, GraphSearch
-from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT, AnnealingStep, Objective
 from pyg_fnri.laws.fit_laws import fit_laws, fit_scale
 from pyg_fnri.laws.law_range import fit_range
 from pyg_fnri.nn import RelationalAutoEncoder, known_masses

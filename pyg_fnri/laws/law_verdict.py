@@ -2,8 +2,8 @@
 from dataclasses import dataclass
 from typing import Optional
 
-from pyg_fnri.inference.motion import slip_message, slips
-from pyg_fnri.inference.single_steps import Estimate
+from pyg_fnri.inference.impulses import slip_message, slips
+from pyg_fnri.inference.likelihood import Estimate
 from pyg_fnri.laws.broken_assumptions import Finding
 
 #: Differences below this, in nat per number, decide nothing.

@@ -7,7 +7,7 @@ from torch_geometric.data import Batch
 
 from pyg_fnri.evaluation import evaluate
 from pyg_fnri.inference import refine
-from pyg_fnri.inference.sweep import AnnealingStep
+from pyg_fnri.inference.likelihood import AnnealingStep
 from pyg_fnri.metrics.errors import linear_rollout, static_rollout
 from pyg_fnri.nn import (
     FNRI,

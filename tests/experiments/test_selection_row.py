@@ -7,7 +7,7 @@ from made_up_runs import LINEAR, ONE, TWO, make_run, make_runs
 
 from pyg_fnri.experiments.selection import select
 from pyg_fnri.experiments.selection_row import make_row
-from pyg_fnri.inference.single_steps import Estimate
+from pyg_fnri.inference.likelihood import Estimate
 
 
 def test_errors_are_geometric_means():

@@ -1,9 +1,8 @@
 import pytest
 import torch
 
-from pyg_fnri.inference.evidence import DecoderEvidence
+from pyg_fnri.inference.evidence import DecoderEvidence, find_choices
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
-from pyg_fnri.inference.pairs import find_choices
 from pyg_fnri.nn import (
     FNRI,
     LinearStep,

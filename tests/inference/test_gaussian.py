@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from pyg_fnri.inference.gaussian import Gaussian, inverse
+from pyg_fnri.inference.relaxation import Gaussian, inverse
 
 
 def some(num=3, num_channels=2):

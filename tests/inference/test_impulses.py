@@ -6,8 +6,8 @@ from torch_geometric.data import Batch
 
 from pyg_fnri.data import fully_connected
 from pyg_fnri.inference import impulses
+from pyg_fnri.inference.evidence import find_choices
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
-from pyg_fnri.inference.pairs import find_choices
 from pyg_fnri.nn import ForceLaw, ForceLawDecoder, StandardScaling
 
 INTERVAL = 0.1

@@ -6,12 +6,12 @@ import torch
 from pyg_fnri.inference import AnnealingStep
 from pyg_fnri.inference.likelihood import (
     DEGREES,
+    EVIDENCE_WEIGHT,
     StudentErrors,
     fit_errors,
     fit_student,
     independent_share,
 )
-from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT
 
 
 def student(degrees, *size):

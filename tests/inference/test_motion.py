@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from pyg_fnri.inference.motion import check_motion, velocity_slope
+from pyg_fnri.inference.impulses import check_motion, velocity_slope
 
 
 def test_positions_move_at_their_velocities(batch):

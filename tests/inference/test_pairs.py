@@ -3,7 +3,7 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.inference.pairs import all_types, find_choices
+from pyg_fnri.inference.evidence import all_types, find_choices
 from pyg_fnri.nn import CategoricalLatent, SigmoidLatent
 
 GRAPHS = {

@@ -18,7 +18,7 @@ from pyg_fnri.inference import (
 )
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.nn import FNRI, CategoricalLatent, SigmoidLatent
-from pyg_fnri.simulation.initial_state import in_streams
+from pyg_fnri.simulation.sampling import in_streams
 
 
 def random_logs(*sizes):

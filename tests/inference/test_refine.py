@@ -7,8 +7,8 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from pyg_fnri.inference import AnnealingStep, refine
+from pyg_fnri.inference.evidence import find_choices
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
-from pyg_fnri.inference.pairs import find_choices
 from pyg_fnri.inference.refine import ANNEALING
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.nn import FNRI, LinearStep, OverLinearStep

@@ -7,11 +7,10 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.inference import AnnealingStep, relaxation
-from pyg_fnri.inference.gaussian import Gaussian
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.inference.likelihood import StudentErrors
 from pyg_fnri.inference.refine import ANNEALING
-from pyg_fnri.inference.relaxation import relax, relax_and_sweep
+from pyg_fnri.inference.relaxation import Gaussian, relax, relax_and_sweep
 from pyg_fnri.inference.search import GraphSearch
 
 FAMILIES = ['nri', 'fnri', 'sfnri']

@@ -5,10 +5,9 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
-from pyg_fnri.inference.refine import ANNEALING
-from pyg_fnri.inference.restarts import refine_by_restarts
+from pyg_fnri.inference.likelihood import EVIDENCE_WEIGHT
+from pyg_fnri.inference.refine import ANNEALING, refine_by_restarts
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT
 
 
 class Search:

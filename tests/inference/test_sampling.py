@@ -6,11 +6,10 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.inference import noise, refine, sample_posterior, sampling
-from pyg_fnri.inference.evidence import DecoderEvidence
+from pyg_fnri.inference import noise, refine, sample_posterior
+from pyg_fnri.inference.evidence import DecoderEvidence, find_choices
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.inference.likelihood import StudentErrors
-from pyg_fnri.inference.pairs import find_choices
 from pyg_fnri.metrics import expected_calibration_error
 from pyg_fnri.nn import FNRI, LinearStep, OverLinearStep
 from pyg_fnri.nn.latent import most_probable
@@ -71,7 +70,7 @@ def given_likelihood(monkeypatch):
     are."""
     def give(likelihood):
         monkeypatch.setattr(noise, 'NEGLIGIBLE', 1.0)
-        monkeypatch.setattr(sampling, 'fit_errors',
+        monkeypatch.setattr(import_module(refine.__module__), 'fit_errors',
                             lambda errors, prior_weight: likelihood)
         return likelihood
 

@@ -4,8 +4,8 @@ from torch_geometric.data import Batch, Data
 
 from pyg_fnri.inference.evidence import Evidence
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
+from pyg_fnri.inference.likelihood import AnnealingStep
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.inference.sweep import AnnealingStep
 from pyg_fnri.nn import FNRI
 
 FAMILIES = ['nri', 'fnri', 'sfnri']

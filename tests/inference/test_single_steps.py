@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from pyg_fnri.inference.single_steps import (
+from pyg_fnri.inference.likelihood import (
     cauchy_nll,
     cauchy_width,
     mean_of_systems,

@@ -6,11 +6,11 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.inference.evidence import DecoderEvidence
+from pyg_fnri.inference.evidence import DecoderEvidence, find_choices
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
-from pyg_fnri.inference.pairs import find_choices
+from pyg_fnri.inference.likelihood import EVIDENCE_WEIGHT, AnnealingStep
 from pyg_fnri.inference.refine import ANNEALING
-from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT, AnnealingStep, sweep
+from pyg_fnri.inference.search import sweep
 
 OPTIONS = torch.tensor([[0., 0.], [0., 1.], [1., 0.], [1., 1.]])
 

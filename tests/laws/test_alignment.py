@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from pyg_fnri.inference.pairs import all_types
+from pyg_fnri.inference.evidence import all_types
 from pyg_fnri.laws.alignment import align
 from pyg_fnri.laws.law_fit import LawFit, State
 from pyg_fnri.nn import CategoricalLatent, NodeLatent, SigmoidLatent

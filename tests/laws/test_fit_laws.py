@@ -4,8 +4,8 @@ from torch_geometric.data import Batch
 
 import pyg_fnri.laws.fit_laws as fit_laws_file
 from pyg_fnri.inference import AnnealingStep
+from pyg_fnri.inference.evidence import find_choices
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
-from pyg_fnri.inference.pairs import find_choices
 from pyg_fnri.laws.fit_laws import fit_laws, fit_scale
 from pyg_fnri.metrics import relative_law_error
 from pyg_fnri.nn import ForceLaw, ForceLawDecoder, StandardScaling

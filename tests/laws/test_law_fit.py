@@ -10,7 +10,7 @@ from torch_geometric.data import Batch
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.experiments.misspecified import Lawful, UnequalMasses
 from pyg_fnri.inference import AnnealingStep, refine
-from pyg_fnri.inference.sweep import EVIDENCE_WEIGHT, without_prior
+from pyg_fnri.inference.likelihood import EVIDENCE_WEIGHT, without_prior
 from pyg_fnri.laws.em import EM_ANNEALING
 from pyg_fnri.laws.law_fit import LawFit, State
 from pyg_fnri.metrics import relative_law_error
@@ -21,7 +21,7 @@ from pyg_fnri.nn import (
     RolloutDecoder,
     StandardScaling,
 )
-from pyg_fnri.simulation.initial_state import in_streams
+from pyg_fnri.simulation.sampling import in_streams
 from pyg_fnri.transforms import NearestNeighbours
 
 #: What annealing ends with.

@@ -8,8 +8,8 @@ from torch_geometric.data import Batch
 from pyg_fnri.data import fully_connected
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.inference import AnnealingStep, refine
+from pyg_fnri.inference.evidence import find_choices
 from pyg_fnri.inference.impulses import Transitions
-from pyg_fnri.inference.pairs import find_choices
 from pyg_fnri.laws import fit_force_laws
 from pyg_fnri.laws.law_range import fit_range, seen_distances
 from pyg_fnri.nn import ForceLaw

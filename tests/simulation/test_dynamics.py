@@ -1,7 +1,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 import pytest
@@ -98,29 +97,24 @@ def free():
 
 def test_energy_is_conserved_without_walls(free):
     position = free.position.astype(np.float64)
-    distance = np.linalg.norm(position[:, :, None] - position[:, None], axis=-1)
     pair = np.tril_indices(5, -1)
-    distance = distance[:, pair[0], pair[1]]  # [S, 10, T]
+    distance = np.linalg.norm(position[:, pair[0]] - position[:, pair[1]],
+                              axis=-1)  # [S, 10, T]
     spring, charge = free.interactions[:, :, pair[0], pair[1],
                                        None].swapaxes(0, 1)
     potential = (spring * 0.05 * distance**2 + charge * 0.2 / distance).sum(1)
     kinetic = 0.5 * (free.velocity.astype(np.float64)**2).sum((1, 3))
-    energy = kinetic + potential
     # Velocities lag half a step behind: 0.5 * step_size * power of the forces.
     assert np.ptp(kinetic, axis=1).min() > 0.1
-    assert np.ptp(energy, axis=1).max() < 1e-3
+    assert np.ptp(kinetic + potential, axis=1).max() < 1e-3
 
 
-def test_momentum_is_conserved_without_walls(free):
-    velocity = free.velocity.astype(np.float64)
+def test_momentum_and_angular_momentum_are_conserved_without_walls(free):
+    position, velocity = (a.astype(np.float64) for a in free[:2])
     assert np.ptp(velocity, axis=2).max((1, 2)).min() > 0.3
     assert np.ptp(velocity.sum(1), axis=1).max() < 1e-6
-
-
-def test_angular_momentum_is_conserved_without_walls(free):
-    x, y = np.moveaxis(free.position.astype(np.float64), 3, 0)
-    u, v = np.moveaxis(free.velocity.astype(np.float64), 3, 0)
-    angular = x * v - y * u
+    angular = (position[..., 0] * velocity[..., 1] -
+               position[..., 1] * velocity[..., 0])
     assert np.ptp(angular, axis=2).max(1).min() > 0.3
     assert np.ptp(angular.sum(1), axis=1).max() < 2e-6
 
@@ -201,97 +195,46 @@ def test_three_dimensions_equal_two_in_any_plane():
     assert np.allclose(space.velocity @ plane, flat.velocity, atol=1e-5)
 
 
-def on_one_spot(system, i, j):
-    position = np.random.default_rng(0).uniform(-1, 1, (3, 5, 2))
-    position[system, j] = position[system, i]
-    return position
-
-
 def test_a_divergent_force_on_one_spot_is_an_error():
     graphs = np.zeros((3, 2, 5, 5))
-    position = on_one_spot(1, 2, 4)
+    position = np.random.default_rng(0).uniform(-1, 1, (3, 5, 2))
+    position[1, 4] = position[1, 2]
     arguments = dict(num_steps=200, initial_position=position)
     # Neutral particles, and springs, may start on one spot.
     graphs[1, 0, 2, 4] = graphs[1, 0, 4, 2] = 1
     out = simulate(I_C, 3, interactions=graphs, **arguments)
     assert np.isfinite(out.position).all()
     graphs[1, 1, 2, 4] = graphs[1, 1, 4, 2] = 1
-    with pytest.raises(
-            ValueError, match=r'particles 2 and 4 of system 1 start '
-            r'on one spot, where Charge\(strength=0.2\) diverges'):
+    with pytest.raises(ValueError, match='system 1 left the range'):
         simulate(I_C, 3, interactions=graphs, **arguments)
 
 
-def test_a_divergent_force_met_on_the_way_is_an_error():
-    position = np.array([[[-0.5, 0.0], [0.5, 0.0]]])
-    with pytest.raises(ValueError, match='system 0 left the range of numbers'):
-        simulate(I_C, 1, 2, num_steps=200, max_kick=1e-300,
-                 interactions=np.tile(1 - np.eye(2),
-                                      (1, 2, 1, 1)), initial_position=position,
-                 initial_velocity=-500 * np.sign(position))
-
-
-def test_leaving_the_range_of_numbers_is_an_error():
-    with pytest.raises(
-            ValueError, match='left the range of numbers: it moves '
-            'too far in steps of 0.001 s'):
-        simulate([Spring(1e9), Charge()], 70, num_steps=200, max_kick=np.inf,
-                 box_half_width=None)
-
-
-def test_leaving_the_box_in_one_step_is_an_error():
-    with pytest.raises(ValueError, match='system 0 left the box within one st'):
-        simulate(I_C, 2, num_steps=200, speed=1e5)
-
-
-@pytest.mark.parametrize('wrong, error, match', [
-    (dict(forces=Spring()), TypeError, 'forces is Spring'),
-    (dict(num_systems=0), ValueError, 'num_systems is 0, expected at least 1'),
-    (dict(num_systems=2.5), TypeError, 'num_systems is 2.5, expected an int'),
-    (dict(num_particles=1), ValueError, 'num_particles is 1, expected at lea'),
-    (dict(num_dimensions=4), ValueError, 'num_dimensions is 4, expected 1, 2'),
-    (dict(seed=-1), ValueError, 'seed is -1, expected at least 0'),
-    (dict(seed=None), TypeError, 'seed is None, expected an integer'),
-    (dict(num_steps=250), ValueError, r'num_steps is 250, expected twice, thr'),
-    (dict(num_steps=100), ValueError, r'num_steps is 100, .*every \(100\)'),
-    (dict(sample_every=0), ValueError, 'sample_every is 0, expected at least'),
-    (dict(step_size=0.0), ValueError, 'step_size is 0.0, expected a positive'),
-    (dict(step_size=np.nan), ValueError, 'step_size is nan'),
-    (dict(box_half_width=-5), ValueError, 'box_half_width is -5.0, expected'),
-    (dict(position_std=0), ValueError, 'position_std is 0.0, expected a posi'),
-    (dict(speed=-1), ValueError, 'speed is -1.0, expected a positive number o'),
-    (dict(max_kick=0), ValueError, 'max_kick is 0.0, expected a positive'),
-    (dict(num_threads=0), ValueError, 'num_threads is 0, expected at least 1'),
-    (dict(interactions=np.zeros((2, 5, 5))), ValueError,
-     r'interactions has the shape \(2, 5, 5\), expected \(2, 2, 5, 5\)'),
-    (dict(initial_position=np.zeros((2, 5, 3))), ValueError,
-     r'initial_position has the shape \(2, 5, 3\), expected \(2, 5, 2\)'),
-    (dict(initial_position=np.full((2, 5, 2), 6.0)), ValueError,
-     'initial_position has a coordinate 6.0 m from the origin, beyond the wal'),
-    (dict(initial_velocity=np.full((2, 5, 2), np.nan)), ValueError,
-     'initial_velocity holds NaN or infinite values'),
+@pytest.mark.parametrize('forces, wrong, match', [
+    ([Spring(1e9), Charge()], dict(max_kick=np.inf,
+                                   box_half_width=None), 'left the range'),
+    (I_C, dict(speed=1e5), 'system 0 left the box'),
 ])
-def test_wrong_arguments(wrong, error, match):
+def test_motion_too_fast_for_the_steps_is_an_error(forces, wrong, match):
+    with pytest.raises(ValueError, match=match):
+        simulate(forces, 70, num_steps=200, **wrong)
+
+
+@pytest.mark.parametrize('name, value', [
+    ('forces', []),
+    ('forces', [Spring]),
+    ('forces', [Spring()] * 64),
+    ('num_steps', 250),
+    ('num_steps', 100),
+    ('step_size', -1e-3),
+    ('box_half_width', np.nan),
+    ('max_kick', -1.0),
+    ('interactions', np.zeros((2, 5, 5))),
+    ('interactions', np.full((2, 2, 5, 5), 2)),
+    ('initial_position', np.zeros((2, 5, 3))),
+    ('initial_position', np.full((2, 5, 2), 6.0)),
+    ('initial_velocity', np.zeros((1, 5, 2))),
+])
+def test_arguments_that_would_give_wrong_numbers(name, value):
     arguments = dict(forces=I_C, num_systems=2, num_steps=200)
-    with pytest.raises(error, match=match):
-        simulate(**{**arguments, **wrong})
-
-
-def test_progress_goes_to_standard_error(capsys):
-    simulate(I_C, 2, num_steps=200, progress=True)
-    shown = capsys.readouterr()
-    assert 'Simulating' in shown.err and '100%' in shown.err
-    assert not shown.out
-    simulate(I_C, 2, num_steps=200)
-    assert not capsys.readouterr().err
-
-
-if __name__ == '__main__':
-    for forces in (I_C, I_C + [FiniteSpring()], [Yukawa()]):
-        start = perf_counter()
-        simulate(forces, 64, num_steps=20, sample_every=10)
-        compiled = perf_counter()
-        simulate(forces, 4000)
-        end = perf_counter()
-        print(f'{forces}: compiled in {compiled - start:.1f} s, then '
-              f'{4000 / (end - compiled):.0f} systems/s')
+    with pytest.raises(ValueError, match=name):
+        simulate(**{**arguments, name: value})
