@@ -13,16 +13,12 @@ untrained encoder, then the graphs of unseen systems. A curve varies one thing:
     interval    time between two frames
 
 Writes a JSON file for each point into --out, and of all that are there
-robustness.md and robustness.png. What is there is not measured again.
-
-The ablations beside the curves were measured at commit 1799bda, whose
-scripts/robustness.py could take parts of the method out.
+robustness.md and robustness.png. What is there is not measured again. The
+ablations in results/robustness were measured at commit 1799bda.
 """
 import argparse
 import json
-import math
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -38,23 +34,16 @@ from torch_geometric.data import Data
 
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.evaluation import law_curves
-from pyg_fnri.inference import Refined, refine, sample_posterior
+from pyg_fnri.inference import refine, sample_posterior
 from pyg_fnri.laws import discover_force_laws
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.metrics import (
-    EdgeAccuracy,
-    expected_calibration_error,
-    make_posterior,
-)
+from pyg_fnri.metrics import EdgeAccuracy, GraphReport
 from pyg_fnri.nn import RelationalAutoEncoder
-from pyg_fnri.plot.style import COLORS
 from pyg_fnri.simulation import Charge, Newtonian, Spring
 from pyg_fnri.training import Config, build_module
 from pyg_fnri.transforms import SplitTrajectory
 
 NAME, TYPES, LAYERS = 'springs_charges', (2, 2), ('spring', 'charge')
-#: Frames that are simulated: the first and the last of them are looked at.
-NUM_FRAMES = 99
 
 
 class Condition(NamedTuple):
@@ -69,54 +58,44 @@ class Condition(NamedTuple):
     num_test: int = 500
 
 
-class Scale(NamedTuple):
-    standard: Condition
-    values: dict[str, tuple[float, ...]]
-    num_pilot: int = 100
-    max_starts: int = 5
-    num_restarts: int = 24
+class Curve(NamedTuple):
+    """A field of :class:`Condition`, its values and those of the scale smoke;
+    whether posteriors are sampled, too: where frames leave graphs in doubt."""
+    field: str
+    values: tuple[float, ...]
+    smoke: tuple[float, ...]
+    sampled: bool = False
 
 
-NOTE = (
-    'Laws are found on 500 systems of springs and charges (I+C) of 5 particles, '
-    'with an untrained encoder and no label, from 49 frames and as many that '
-    'follow, 0.1 s apart and without noise; then the graphs of 500 unseen '
-    'systems from 49 frames. A curve varies one of these. Combined, spring, '
-    'charge: strict edge accuracy of the refined graphs in per cent. Law error: '
-    'mean absolute error of a law over its mean size, in per cent, at the '
-    'distances seen; none where no law stands for one force alone. ECE: '
-    'expected calibration error. Sampled: by Gibbs sampling. Confirmed: per cent '
-    'of the runs in which two starts found equally good laws. ± is the standard '
-    'error of the mean over seeds, each of which has systems, weights and starts '
-    'of its own.')
-#: Field of :class:`Condition`, axis, whether the posterior is sampled, too:
-#: where the frames leave graphs uncertain.
 CURVES = {
-    'frames': ('num_observed', 'observed frames', True),
-    'noise': ('noise_percent', 'noise (%)', True),
-    'systems': ('num_training', 'training systems', False),
-    'particles': ('num_particles', 'particles', False),
-    'interval': ('interval', 'interval (s)', False),
+    'frames':
+    Curve('num_observed', (10, 15, 20, 30, 49), (4, 6), True),
+    'noise':
+    Curve('noise_percent', (0, 0.5, 1, 2, 5), (0, 5), True),
+    'systems':
+    Curve('num_training', (10, 20, 50, 100, 500, 1_000, 5_000, 50_000), (4, 6)),
+    'particles':
+    Curve('num_particles', (3, 5, 8, 10, 15, 20), (3, 5)),
+    'interval':
+    Curve('interval', (0.05, 0.1, 0.2, 0.3, 0.5), (0.1, 0.2)),
 }
-SCALES = {
-    'laptop':
-    Scale(
-        Condition(), {
-            'frames': (10, 15, 20, 30, 49),
-            'noise': (0, 0.5, 1, 2, 5),
-            'systems': (10, 20, 50, 100, 500, 1_000, 5_000, 50_000),
-            'particles': (3, 5, 8, 10, 15, 20),
-            'interval': (0.05, 0.1, 0.2, 0.3, 0.5),
-        }),
-    'smoke':
-    Scale(
-        Condition(num_observed=6, num_training=6, num_test=3), {
-            'frames': (4, 6),
-            'noise': (0, 5),
-            'systems': (4, 6),
-            'particles': (3, 5),
-            'interval': (0.1, 0.2),
-        }, 3, 2, 1),
+#: Columns of the table, and where figures are in a record.
+COLUMNS = {
+    'combined': 'refined.combined',
+    'spring': 'refined.layers',
+    'charge': 'refined.layers',
+    'spring law error': 'law_error.spring',
+    'charge law error': 'law_error.charge',
+    'ECE': 'refined.calibration_error',
+    'sampled': 'sampled.combined',
+    'sampled ECE': 'sampled.calibration_error',
+    'confirmed': 'confirmed',
+    'CPU s of laws': 'discovery_seconds',
+    'CPU s of graphs': 'refined.seconds',
+}
+STANDARD = {
+    'laptop': Condition(),
+    'smoke': Condition(num_observed=6, num_training=6, num_test=3),
 }
 
 
@@ -127,86 +106,78 @@ def main(argv: Optional[list[str]] = None) -> None:
     add = parser.add_argument
     add('--curve', nargs='+', choices=CURVES, default=list(CURVES))
     add('--seeds', nargs='+', type=int, default=[0, 1, 2])
-    add('--scale', choices=SCALES, default='laptop')
+    add('--scale', choices=STANDARD, default='laptop')
     add('--report-only', action='store_true', help='measure nothing')
     add('--root', default='datasets', metavar='DIR')
-    add('--out', metavar='DIR',
-        help='[results/robustness, or results/smoke/robustness]')
+    add('--out', help='[results/robustness, or results/smoke/robustness]')
     add('--threads', type=int, default=1, help="PyTorch's [%(default)s]")
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
-    smoke = 'smoke' if args.scale == 'smoke' else ''
-    out, scale = Path(
-        args.out or Path('results', smoke, 'robustness')), SCALES[args.scale]
-    for path, condition, seed, sampled in points(args, scale, out):
-        if args.report_only or is_measured(path, condition, sampled):
-            continue
-        start = time.perf_counter()
-        figures = measure(condition, seed, sampled, args.scale, args.root)
-        save_json(
-            path, {
-                'point': path.stem,
-                'condition': condition._asdict(),
-                'sampled_too': sampled,
-                'figures': figures,
-                'seconds': time.perf_counter() - start,
-                'provenance': provenance()
-            })
-        print(path.stem, figures.get('failed') or figures['refined'])
-    report(out, scale, f'python benchmarks/robustness.py --scale {args.scale}')
-
-
-def points(args: argparse.Namespace, scale: Scale,
-           out: Path) -> Iterator[tuple[Path, Condition, int, bool]]:
-    """All that has to be measured, and where it goes."""
-    for seed in args.seeds:
-        for curve in args.curve:
-            field, _, sampled = CURVES[curve]
-            for value in scale.values[curve]:
-                condition = scale.standard._replace(**{field: value})
-                name = f'{curve}-{value:g}-seed{seed}'
-                if condition == scale.standard:  # A point of all curves.
-                    name, sampled = f'standard-seed{seed}', True
-                yield out / f'{name}.json', condition, seed, sampled
-
-
-def condition_of(record: dict[str, Any]) -> Condition:
-    """Older records tell the method, too."""
-    return Condition(*(record['condition'][f] for f in Condition._fields))
+    smoke, standard = args.scale == 'smoke', STANDARD[args.scale]
+    out = Path(args.out or f"results/{'smoke/' * smoke}robustness")
+    for seed in [] if args.report_only else args.seeds:
+        for name in args.curve:
+            curve = CURVES[name]
+            for value in curve.smoke if smoke else curve.values:
+                point, sampled = f'{name}-{value:g}-seed{seed}', curve.sampled
+                condition = standard._replace(**{curve.field: value})
+                if condition == standard:  # A point of all curves.
+                    point, sampled = f'standard-seed{seed}', True
+                path = out / f'{point}.json'
+                if not is_measured(path, condition, sampled):
+                    record = measure(condition, seed, sampled, smoke, args.root)
+                    save_json(path, {'point': point, **record})
+                    print(point, record['figures'], flush=True)
+    report(out, standard, args.scale)
 
 
 def is_measured(path: Path, condition: Condition, sampled: bool) -> bool:
+    """Whether a point is there; older ones tell the method, too."""
     if not path.exists():
         return False
     record = json.loads(path.read_text())
-    return (condition_of(record) == condition
-            and record['sampled_too'] >= sampled)
+    same = condition._asdict().items() <= record['condition'].items()
+    return same and record['sampled_too'] >= sampled
 
 
-def measure(condition: Condition, seed: int, sampled: bool, scale: str,
+def measure(condition: Condition, seed: int, sampled: bool, smoke: bool,
             root: str) -> dict[str, Any]:
-    """Figures of a point; where there is nothing to find, the reason."""
-    num_restarts = SCALES[scale].num_restarts
+    """A point; where there is nothing to find, `failed` is the reason."""
     laws = condition._replace(num_particles=5)  # Those of a curve share them.
     try:
-        model, noise, figures = find_laws(laws, seed, scale, root)
+        model, noise, figures = find_laws(laws, seed, smoke, root)
         test = add_noise(batch_of(condition, seed, 'test', root), noise,
                          torch.Generator().manual_seed(seed + 1))
-        figures = dict(figures)
-        for name, infer in (('refined', refine), ('sampled', sample_posterior)):
-            if name == 'refined' or sampled:
-                start = time.process_time()
-                graph = infer(model, test, num_restarts=num_restarts)
-                seconds = time.process_time() - start
-                figures[name] = {**score(graph, test), 'seconds': seconds}
+        ways = {'refined': refine, 'sampled': sample_posterior}
+        for name in ways if sampled else ['refined']:
+            start = time.process_time()
+            graph = ways[name](model, test, num_restarts=1 if smoke else 24)
+            seconds = time.process_time() - start
+            scores = GraphReport(TYPES, TYPES)
+            scores.update(graph.edge_type, graph.posterior, test.edge_index,
+                          test.edge_label)
+            score = scores.compute()
+            figures = {
+                **figures, name: {
+                    **score['edge_accuracy'], 'calibration_error':
+                    score['calibration_error']['combined'],
+                    'seconds':
+                    seconds
+                }
+            }
     except ValueError as error:
-        return {'failed': str(error)}
-    return figures
+        figures = {'failed': str(error)}
+    return {
+        'condition': condition._asdict(),
+        'sampled_too': sampled,
+        'figures': figures,
+        'provenance': provenance()
+    }
 
 
 @lru_cache(maxsize=1)
 def find_laws(
-        condition: Condition, seed: int, scale: str,
+        condition: Condition, seed: int, smoke: bool,
         root: str) -> tuple[RelationalAutoEncoder, Tensor, dict[str, Any]]:
     """A model of laws from training systems, their noise and its figures."""
     clean = batch_of(condition, seed, 'train', root)
@@ -218,27 +189,23 @@ def find_laws(
     module.fit_units(data.x)
     model = module.with_laws(interval=condition.interval,
                              half_width=5.0).model.eval()
-    accuracy = EdgeAccuracy(TYPES)
-
-    def compare(progress: Any) -> None:
-        accuracy.reset()
-        accuracy.update(progress.edge_type, data.edge_label)
-
+    iterations: list[Any] = []
     start = time.process_time()
     discovery = discover_force_laws(model, data, generator,
-                                    num_pilot=SCALES[scale].num_pilot,
-                                    max_starts=SCALES[scale].max_starts,
-                                    on_iteration=compare)
+                                    num_pilot=3 if smoke else 100,
+                                    max_starts=2 if smoke else 5,
+                                    on_iteration=iterations.append)
     seconds = time.process_time() - start
+    accuracy = EdgeAccuracy(TYPES)
+    accuracy.update(iterations[-1].edge_type, data.edge_label)
     result = accuracy.compute()
     curves = law_curves(model.decoder.layer,
                         open_systems(condition, seed, 'test', root),
                         result.relabelling)
-    error = curves.error and dict(zip(curves.names, curves.error))
     return model, noise, {
         'confirmed': discovery.confirmed,
         'num_starts': len(discovery.starts),
-        'law_error': error,
+        'law_error': curves.error and dict(zip(curves.names, curves.error)),
         'noise': noise.tolist(),
         'training_accuracy': result.combined.item(),
         'discovery_seconds': seconds
@@ -247,15 +214,15 @@ def find_laws(
 
 def open_systems(condition: Condition, seed: int, split: str,
                  root: str) -> ParticleSystems:
-    """I+C, at the interval and of the size asked for."""
+    """I+C, 99 frames, at the interval and of the size asked for."""
     standard = Newtonian((Spring(), Charge()))
     every = round(condition.interval / standard.step_size)
-    system = replace(standard, sample_every=every,
-                     num_steps=(NUM_FRAMES + 1) * every)
-    name = NAME if system == standard else f'{NAME}-every_{every}_ms'
-    return ParticleSystems(root, name, split, condition.num_particles,
+    system = replace(standard, sample_every=every, num_steps=100 * every)
+    own = {} if system == standard else {'system': system}
+    return ParticleSystems(root, f'{NAME}-every_{every}_ms' if own else NAME,
+                           split, condition.num_particles,
                            (condition.num_training, 1, condition.num_test),
-                           seed, system=system if name != NAME else None,
+                           seed, **own,
                            transform=SplitTrajectory(condition.num_observed))
 
 
@@ -273,114 +240,58 @@ def add_noise(data: Data, noise: Tensor, generator: torch.Generator) -> Data:
     return out
 
 
-def score(graph: Refined, data: Data) -> dict[str, Any]:
-    """Strict edge accuracies, and how far probabilities are off."""
-    accuracy = EdgeAccuracy(TYPES)
-    accuracy.update(graph.edge_type, data.edge_label)
-    result = accuracy.compute()
-    correct = (result.relabelling(graph.edge_type) == data.edge_label).all(-1)
-    confidence = make_posterior(graph.edge_type, graph.posterior,
-                                data.edge_index).confidence
-    return {
-        'combined': result.combined.item(),
-        'layers': [layer.item() for layer in result.layers],
-        'calibration_error': expected_calibration_error(confidence,
-                                                        correct).item()
-    }
-
-
-def report(out: Path, scale: Scale, command: str) -> None:
-    """Table and picture of all points that are there."""
+def read(out: Path) -> pd.DataFrame:
+    """A row for each point that is there, in per cent and seconds."""
     records = [json.loads(p.read_text()) for p in out.glob('*-seed*.json')]
-    tables, panels, ablations = {}, {}, []
-    for record in sorted(records, key=lambda r: r['point']):
-        kind, name, *_ = record['point'].split('-')
-        if kind == 'ablation':
-            ablations.append({kind: name.replace('_', ' '), **row_of(record)})
-    for field, axis, _ in CURVES.values():
-        rows = []
-        for record in records:
-            condition = condition_of(record)
-            standard = {field: getattr(scale.standard, field)}
-            if (condition._replace(**standard) == scale.standard
-                    and not record['point'].startswith('ablation')):
-                value = getattr(condition, field)
-                rows.append({axis: value, **row_of(record)})
-        if rows:
-            rows.sort(key=lambda row: (row[axis], row['seed']))
-            tables[axis] = means(rows, 2, axis)
-            panels[axis] = pd.DataFrame(rows).set_index(axis)
-    if ablations:
-        tables['ablations'] = means(ablations, 2, 'ablation')
-    failed = sorted({
-        f"{r['point']} failed: {r['figures']['failed']}"
-        for r in records if 'failed' in r['figures']
-    })
-    publish(
-        out / 'robustness.md', 'How robust laws and graphs from scratch are',
-        tables, [
-            NOTE, f'Made by `{command}`; ablations, where there are any, at '
-            f'commit 1799bda.', *failed
-        ])
-    draw(panels, out / 'robustness.png')
+    found = pd.json_normalize(records)
+    # Not all are there: of points that failed or were not sampled.
+    figures = found.reindex(
+        columns=[f'figures.{key}' for key in COLUMNS.values()])
+    frame = figures.set_axis(list(COLUMNS), axis=1)
+    for number, layer in enumerate(LAYERS):
+        frame[layer] = frame[layer].str[number]
+    frame = frame.astype(float) * [
+        1 if 'CPU' in name else 100 for name in frame
+    ]
+    name = found['point'].str.extract('(.*)-seed(.*)')
+    return found[[f'condition.{field}' for field in Condition._fields
+                  ]].set_axis(Condition._fields, axis=1).join(frame).assign(
+                      point=name[0], seed=name[1].astype(int))
 
 
-def row_of(record: dict[str, Any]) -> dict[str, Any]:
-    """A line of a table, in per cent and seconds of one core."""
-    figures, seed = record['figures'], int(
-        record['point'].rpartition('seed')[2])
-    if 'failed' in figures:
-        return {'combined': math.nan, 'seed': seed}
-    refined, sampled = figures['refined'], figures.get('sampled', {})
-    law_error = figures['law_error'] or {}
-    accuracy = zip(('combined', *LAYERS),
-                   (refined['combined'], *refined['layers']))
-    share = {
-        **dict(accuracy),
-        **{
-            f'{layer} law error': law_error.get(layer, math.nan)
-            for layer in LAYERS
-        },
-        'ECE': refined['calibration_error'],
-        'sampled': sampled.get('combined', math.nan),
-        'sampled ECE': sampled.get('calibration_error', math.nan),
-        'confirmed': figures['confirmed'],
-    }
-    return {
-        **{
-            key: 100 * value
-            for key, value in share.items()
-        },
-        'CPU s of laws': figures['discovery_seconds'],
-        'CPU s of graphs': refined['seconds'],
-        'seed': seed,
-    }
-
-
-def draw(panels: dict[str, pd.DataFrame], path: Path) -> None:
-    """Edge accuracies above, errors of laws below; a dot for each run, lines
-    through their means."""
-    figure = Figure((3 * len(panels), 5.4), layout='constrained')
-    axes = figure.subplots(2, len(panels), squeeze=False, sharey='row',
-                           sharex='col')
-    columns = (('combined', *LAYERS),
-               [f'{layer} law error' for layer in LAYERS])
-    for column, (axis, frame) in enumerate(panels.items()):
-        for ax, names in zip(axes[:, column], columns):
-            for color, name in zip(COLORS, names):
-                runs = frame[name].dropna()
-                ax.plot(runs.index, runs, 'o', color=color, ms=3, alpha=0.6)
-                mean = runs.groupby(level=0).mean()
-                ax.plot(mean.index, mean, color=color, label=name)
-            if frame.index.min() > 0 and frame.index.max(
-            ) > 50 * frame.index.min():
-                ax.set_xscale('log')
-            ax.set_xlabel(axis)
-    axes[0, 0].set_ylabel('edge accuracy (%)')
-    axes[1, 0].set(ylabel='law error (%)', yscale='log')
-    for ax in axes[:, 0]:
-        ax.legend(fontsize=8)
-    save_figure(figure, path)
+def report(out: Path, standard: Condition, scale: str) -> None:
+    """Tables and picture of all points that are there."""
+    frame, tables = read(out).sort_values(['point', 'seed']), {}
+    ablated = frame['point'].str.startswith('ablation')
+    figure = Figure((3 * len(CURVES), 5.4), layout='constrained')
+    axes = figure.subplots(2, len(CURVES), sharey='row', sharex='col').T
+    for (above, below), curve in zip(axes, CURVES.values()):
+        fixed = [field for field in Condition._fields if field != curve.field]
+        same = frame[fixed] == [getattr(standard, field) for field in fixed]
+        runs = frame[same.all(axis=1) & ~ablated].sort_values(
+            [curve.field, 'seed'])
+        if runs['combined'].isna().all():
+            continue
+        tables[curve.field] = means(runs.drop(columns=['point', *fixed]),
+                                    curve.field, 2)
+        lines = runs.groupby(curve.field).mean(numeric_only=True)
+        log = 'training' in curve.field
+        lines[['combined', *LAYERS]].plot(ax=above, style='o-', logx=log,
+                                          ylabel='edge accuracy (%)')
+        lines.filter(like='law error').plot(ax=below, style='o-', logx=log,
+                                            logy=True, ylabel='law error (%)')
+    if ablated.any():
+        tables['ablations'] = means(
+            frame[ablated].drop(columns=[*Condition._fields]), 'point', 2)
+    notes = [
+        f'Made by `python benchmarks/robustness.py --scale {scale}`; ablations '
+        f'at commit 1799bda. In per cent, and seconds of one core; ± is the '
+        f'standard error of the mean over seeds. How to read it: '
+        f'[README](../README.md#where-it-breaks).',
+    ]
+    publish(out / 'robustness.md',
+            'How robust laws and graphs from scratch are', tables, notes)
+    save_figure(figure, out / 'robustness.png')
 
 
 if __name__ == '__main__':
