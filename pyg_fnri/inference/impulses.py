@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pyg_fnri.inference.evidence import Evidence, Pairs, Subset
 from pyg_fnri.inference.likelihood import cauchy_width
-from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
+from pyg_fnri.nn import ForceLawDecoder
 
 #: Frames from the start of one trajectory to the next: further apart than
 #: anything in common reaches.

@@ -178,7 +178,7 @@ def _prior(model: RelationalAutoEncoder, refined: bool) -> list[list[float]]:
     """What each posterior holds of the prior: refining lets the encoder, and
     the prior with it, have less of a say."""
     weight = ANNEALING[-1].prior_weight if refined else 1.0
-    return [[p**weight for p in layer] for layer in model.latent.edge_prior]
+    return [[p**weight for p in layer] for layer in model.latent.prior]
 
 
 def with_inferred_graphs(

@@ -17,8 +17,7 @@ from pyg_fnri.inference.likelihood import (
 from pyg_fnri.inference.noise import decorrelated
 from pyg_fnri.inference.relaxation import relax_and_sweep
 from pyg_fnri.inference.search import GraphSearch, Refined
-from pyg_fnri.nn import RelationalAutoEncoder, known_masses
-from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
+from pyg_fnri.nn import ForceLawDecoder, RelationalAutoEncoder, known_masses
 from pyg_fnri.nn.latent import most_probable
 
 #: Tolerance annealed, so that a wrong graph can still be told from a worse
@@ -54,11 +53,6 @@ def refine(
     errors of the graphs found
     (:func:`~pyg_fnri.inference.likelihood.fit_errors`), which are of all
     systems of the batch: errors and noise are taken to be of one kind.
-
-    Each pair is a choice of its own. Where layer-graphs factor over particles
-    (:class:`~pyg_fnri.nn.NodeLatent`), those that come out need not: the
-    encoder's posterior, which they start from and which still counts, is all
-    that says so.
 
     Args:
         model: A trained model with any decoder; force laws are far faster.

@@ -14,8 +14,7 @@ from pyg_fnri.inference.likelihood import (
     mean_of_systems,
 )
 from pyg_fnri.laws.missing_terms import TERMS, Frames, response, seen_from_laws
-from pyg_fnri.nn import RelationalAutoEncoder
-from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
+from pyg_fnri.nn import ForceLawDecoder, RelationalAutoEncoder
 
 #: A term matters from this size on, in typical changes of velocity by forces;
 #: laws that hold are off by less.

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from pyg_fnri.inference.impulses import Transitions
 from pyg_fnri.inference.likelihood import Objective
-from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
+from pyg_fnri.nn import ForceLawDecoder
 
 #: Changes of a particle between two frames to fit laws to, at the most: others
 #: say nothing new, and take memory.

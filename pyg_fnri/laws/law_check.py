@@ -18,8 +18,13 @@ from pyg_fnri.inference.likelihood import (
 from pyg_fnri.inference.refine import refine
 from pyg_fnri.laws.broken_assumptions import find_broken_assumptions
 from pyg_fnri.laws.law_verdict import MAX_UNEXPLAINED, LawCheck
-from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
-from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
+from pyg_fnri.nn import (
+    ForceLawDecoder,
+    LinearStep,
+    RelationalAutoEncoder,
+    Scaling,
+    per_mass,
+)
 from pyg_fnri.nn.scaling import split_quantities
 
 #: Two sweeps for networks, whose errors are far above those of laws.

@@ -19,8 +19,7 @@ from pyg_fnri.inference.refine import find_graphs
 from pyg_fnri.inference.search import NOT_FINITE, GraphSearch
 from pyg_fnri.laws.fit_laws import fit_laws, fit_scale
 from pyg_fnri.laws.law_range import fit_range
-from pyg_fnri.nn import RelationalAutoEncoder, known_masses
-from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
+from pyg_fnri.nn import ForceLawDecoder, RelationalAutoEncoder, known_masses
 
 #: A few graphs that are stuck do no harm to laws.
 NUM_RESTARTS = 8

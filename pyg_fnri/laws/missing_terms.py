@@ -9,8 +9,7 @@ from torch_geometric.data import Data
 
 from pyg_fnri.inference.evidence import find_choices
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
-from pyg_fnri.nn import RelationalAutoEncoder, known_masses
-from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
+from pyg_fnri.nn import ForceLawDecoder, RelationalAutoEncoder, known_masses
 
 #: Where pairs are close, in units of a law's first distance. Close encounters
 #: would outweigh all else.

@@ -1,4 +1,5 @@
-"""The least-squares linear step, and what it leaves over: the interactions."""
+"""The least-squares linear step, the walls that it is folded back at, and what
+both leave over: the interactions."""
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -6,11 +7,85 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
 
+from pyg_fnri.nn.encoders import check_trajectories
 from pyg_fnri.nn.scaling import split_quantities
-from pyg_fnri.nn.walls import Walls
 
 #: A few thousand particles settle the 24 numbers of a linear step.
 NUM_FITTED = 5_000
+#: Fewer crossings than this could be chance, and decide about no wall.
+MIN_CROSSINGS = 10
+
+
+class Walls(torch.nn.Module):
+    r"""Folds states that have left a box back into it: at a wall :math:`b`,
+
+    .. math::
+        (x, v) \leftarrow (2b - x, -v),
+
+    for each axis by itself. Where there is no wall, :math:`b` is infinite and
+    states stay as they are; so they do before :meth:`fit`. Not in the paper.
+
+    A velocity that turns round between two frames is a jump that networks
+    learn last, though it is most of the squared error of a prediction.
+
+    Args:
+        num_features: Number of features of a particle: positions, then as many
+            velocities. Other numbers of features have no walls.
+    """
+    lower: Tensor
+    upper: Tensor
+
+    def __init__(self, num_features: int) -> None:
+        super().__init__()
+        self.num_axes = 0 if num_features % 2 else num_features // 2
+        self.register_buffer('lower', torch.full((self.num_axes, ), -torch.inf))
+        self.register_buffer('upper', torch.full((self.num_axes, ), torch.inf))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The states :obj:`[..., num_features]`, inside the walls."""
+        if self.num_axes == 0:
+            return x
+        position, velocity = x.chunk(2, dim=-1)
+        above, below = position > self.upper, position < self.lower
+        wall = torch.where(above, self.upper, self.lower)
+        outside = above | below
+        # Chosen before it is folded: infinity minus a number is no gradient.
+        folded = 2 * torch.where(outside, wall, 0.0) - position
+        return torch.cat([
+            torch.where(outside, folded, position),
+            torch.where(outside, -velocity, velocity)
+        ], dim=-1)
+
+    @torch.no_grad()
+    def fit(self, x: Tensor, free: Tensor, target: Tensor) -> 'Walls':
+        """Takes the extremes of all positions for walls, each of them only if
+        folding there predicts velocities better.
+
+        Args:
+            x: Trajectories, :obj:`[num_nodes, T, num_features]`, whose extremes
+                are taken.
+            free: States after a step without walls, :obj:`[num_states,
+                num_features]`.
+            target: What they have really become, of that shape.
+        """
+        self.lower.fill_(-torch.inf)
+        self.upper.fill_(torch.inf)
+        position = x[..., :self.num_axes]
+        for axis in range(self.num_axes):
+            place, speed = free[:, axis], free[:, self.num_axes + axis]
+            true_speed = target[:, self.num_axes + axis]
+            for wall, extreme, beyond in (
+                (self.lower, position[..., axis].min(), torch.lt),
+                (self.upper, position[..., axis].max(), torch.gt),
+            ):
+                out = beyond(place, extreme)
+                if int(out.sum()) < MIN_CROSSINGS:
+                    continue
+                onwards = (true_speed - speed)[out].square().mean()
+                back = (true_speed + speed)[out].square().mean()
+                if bool(back < onwards / 2):
+                    wall[axis] = extreme
+        return self
 
 
 class LinearStep(torch.nn.Module):
@@ -21,16 +96,15 @@ class LinearStep(torch.nn.Module):
         \mathbf{b},
 
     by least squares, then folded back into the box if there is one
-    (:class:`~pyg_fnri.nn.Walls`), and a robust scale :math:`\mathbf{s}` of its
-    residuals. Fitted once, by :meth:`fit`, and saved with the model. Not in
-    the paper.
+    (:class:`Walls`), and a robust scale :math:`\mathbf{s}` of its residuals.
+    Fitted once, by :meth:`fit`, and saved with the model. Not in the paper.
 
     With inertia removed, what is left *is* the interaction, and in units of
     :math:`\mathbf{s}` it is of order one: the problem becomes well
     conditioned for encoder and decoder alike.
 
     Args:
-        num_features (int): Number of features of a particle.
+        num_features: Number of features of a particle.
     """
     weight: Tensor
     bias: Tensor
@@ -77,19 +151,7 @@ class LinearStep(torch.nn.Module):
         Args:
             x: Trajectories of the training split in the model's units,
                 :obj:`[num_nodes, T, num_features]` with T >= 2.
-
-        Raises:
-            ValueError: If the trajectories have another shape, are not
-                finite, or leave nothing over but rounding.
         """
-        if x.dim() != 3 or x.size(1) < 2 or x.size(2) != self.num_features:
-            raise ValueError(
-                f"Expected trajectories of shape [num_nodes, T, "
-                f"{self.num_features}] with at least T = 2 frames, but got "
-                f"{list(x.size())}.")
-        if not bool(x.isfinite().all()):
-            raise ValueError("Expected finite trajectories to fit a linear "
-                             "step to, but some values are NaN or infinite.")
         state = x[:NUM_FITTED, :-1].flatten(0, 1)
         target = x[:NUM_FITTED, 1:].flatten(0, 1)
         walls = Walls(self.num_features).to(x.device, x.dtype)
@@ -118,9 +180,6 @@ class LinearStep(torch.nn.Module):
         self.scale.copy_(scale.maximum(rounding))
         return self
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({self.num_features})"
-
 
 class OverLinearStep(torch.nn.Module):
     r"""A decoder's layer that predicts what a linear step leaves over, in
@@ -134,10 +193,10 @@ class OverLinearStep(torch.nn.Module):
     It cannot do well and ignore the graph, even on predictions of one step.
 
     Args:
-        layer (torch.nn.Module): Any layer that keeps the shape of
-            :obj:`x`, such as :class:`MultiplexConv`, or one that also gives a
-            memory, such as :class:`RecurrentConv`; called with all arguments.
-        linear_step (LinearStep): The linear step, fitted.
+        layer: Any layer that keeps the shape of :obj:`x`, such as
+            :class:`MultiplexConv`, or one that also gives a memory, such as
+            :class:`RecurrentConv`; called with all arguments.
+        linear_step: The linear step, fitted.
     """
     def __init__(self, layer: torch.nn.Module, linear_step: LinearStep) -> None:
         super().__init__()
@@ -167,15 +226,11 @@ class ResidualEncoder(torch.nn.Module):
     encounters.
 
     Args:
-        encoder (torch.nn.Module): An encoder for one frame less and twice as
-            many features.
-        linear_step (LinearStep): The linear step, fitted.
+        encoder: An encoder for one frame less and twice as many features.
+        linear_step: The linear step, fitted.
     """
-    def __init__(
-        self,
-        encoder: torch.nn.Module,
-        linear_step: LinearStep,
-    ) -> None:
+    def __init__(self, encoder: torch.nn.Module,
+                 linear_step: LinearStep) -> None:
         super().__init__()
         self.encoder = encoder
         self.linear_step = linear_step
@@ -186,21 +241,10 @@ class ResidualEncoder(torch.nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Logits :obj:`[num_edges, num_logits]` from trajectories
-        :obj:`[num_nodes, num_steps, num_features]`.
-
-        Raises:
-            ValueError: If :obj:`x` has another shape.
-        """
-        num_features = self.linear_step.num_features
+        :obj:`[num_nodes, num_steps, num_features]`."""
         # An encoder that takes trajectories of any length has no number.
         num_steps = getattr(self.encoder, 'num_steps', x.size(1) - 1) + 1
-        if x.dim() != 3 or x.size()[1:] != (num_steps, num_features):
-            raise ValueError(
-                f"The encoder was built for trajectories of shape [num_nodes, "
-                f"{num_steps}, {num_features}] (particles, observed frames, "
-                f"features), but got {list(x.size())}; cut the trajectories "
-                f"to the observed frames, for example with "
-                f"`SplitTrajectory({num_steps})`.")
+        check_trajectories(x, num_steps, self.linear_step.num_features)
         residual = self.linear_step.residual(x)
         residual = residual.abs().log1p().copysign(residual)
         return self.encoder(torch.cat([x[:, :-1], residual], -1), edge_index)
@@ -210,14 +254,14 @@ def _least_squares(state: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """The affine map from states to their change, in double precision."""
     state, target = state.double(), target.double()
     ones = state.new_ones(state.size(0), 1)
-    # Of the change, which is small: nothing is lost to rounding.
+    # Of the change, which is small: rounding loses none of it.
     solution = torch.linalg.lstsq(torch.cat([state, ones], dim=-1),
                                   target - state).solution
     return solution[:-1], solution[-1]
 
 
 def _shared(x: Tensor, statistic: Callable[[Tensor], Tensor]) -> Tensor:
-    # One number per quantity, repeated for each of its features.
+    """One number per quantity, repeated for each of its features."""
     return torch.cat([
         statistic(quantity).expand(quantity.size(-1))
         for quantity in split_quantities(x)

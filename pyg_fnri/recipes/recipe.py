@@ -34,9 +34,6 @@ class Recipe(ABC):
         null_prior: Prior probability of type 0 in each layer-graph, the rest
             in equal shares; uniform by default. A high one makes for sparse
             graphs.
-        node_layers: Which layer-graphs of fNRI, from 0, factor over
-            particles, as charges do; their :obj:`null_prior` is that of a
-            particle to be neutral.
         encoder: A key of :obj:`ENCODERS`.
         decoder: A key of :obj:`DECODERS`.
         burn_in: True states that a recurrent decoder sees first.
@@ -58,7 +55,6 @@ class Recipe(ABC):
     drop_null: bool = False
     undirected: bool = False
     null_prior: Optional[Sequence[float]] = None
-    node_layers: Sequence[int] = ()
     encoder: str = 'mlp'
     decoder: str = 'mlp'
     burn_in: int = 10
@@ -101,8 +97,7 @@ class Recipe(ABC):
         """A new model of the given class.
 
         Raises:
-            ValueError: If :obj:`null_prior` or :obj:`node_layers` do not fit
-                the model.
+            ValueError: If :obj:`null_prior` does not fit the model.
         """
         out = model(in_channels, num_steps, num_edge_types,
                     self.hidden_channels, self.dropout,
@@ -160,16 +155,9 @@ class Recipe(ABC):
     ) -> dict[str, Any]:
         """Arguments of the latent graph."""
         options: dict[str, Any] = {}
-        if self.node_layers:
-            options['node_layers'] = self.node_layers
         if self.null_prior is not None:
             options['prior'] = _prior(self.null_prior, num_edge_types)
-        refused = options.keys() - set(model.latent_options)
-        if 'node_layers' in refused:
-            raise ValueError(f"{model.__name__} takes no choice of "
-                             f"layer-graphs that factor over particles, but "
-                             f"node_layers is {self.node_layers}; train fNRI.")
-        if 'prior' in refused:
+        if options.keys() - set(model.latent_options):
             raise ValueError(f"{model.__name__} has no prior that null_prior "
                              f"could set; train NRI or fNRI.")
         # Others have no channel of type 0, or none that could be dropped.

@@ -93,10 +93,10 @@ class RelationalInference(pl.LightningModule):
         batch = recipe.augment(batch, self.generator)
         logits = self.model.encode(batch.x, batch.edge_index)
         edge_attr = latent.sample(logits, recipe.tau, recipe.hard,
-                                  self.generator, batch.edge_index)
+                                  self.generator)
         nll = recipe.reconstruction(self.model, batch,
                                     per_mass(edge_attr, batch), self.generator)
-        kl = kl_divergence(latent.kl(logits, batch.edge_index), batch.num_nodes)
+        kl = kl_divergence(latent.kl(logits), batch.num_nodes)
         self.log_dict({
             'train_loss': nll + kl,
             'train_kl': kl

@@ -8,8 +8,7 @@ from torch_geometric.data import Batch
 from pyg_fnri.inference.evidence import all_types
 from pyg_fnri.laws.alignment import align
 from pyg_fnri.laws.law_fit import LawFit, State
-from pyg_fnri.nn import CategoricalLatent, NodeLatent, SigmoidLatent
-from pyg_fnri.nn.latent import MixedLatent
+from pyg_fnri.nn import CategoricalLatent, SigmoidLatent
 
 
 def make_search(latent, log_posterior):
@@ -62,10 +61,6 @@ def try_all(search, state):
     CategoricalLatent([4], drop_null=True),
     CategoricalLatent([2, 3]),
     SigmoidLatent([2, 3]),
-    NodeLatent([[0, 1], [0, 1, -1]], drop_null=True),
-    MixedLatent(
-        [CategoricalLatent([2, 2], drop_null=True),
-         CategoricalLatent([2])]),
 ], ids=repr)
 @pytest.mark.parametrize('same', [False, True])
 def test_the_best_of_all_orders(latent, same):

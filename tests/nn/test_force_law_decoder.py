@@ -20,7 +20,7 @@ from pyg_fnri.nn import (
     StandardScaling,
     per_mass,
 )
-from pyg_fnri.nn.force_law_decoder import reflect
+from pyg_fnri.nn.force_law import reflect
 from pyg_fnri.simulation import Charge, Spring, simulate
 
 FORCES = [Spring(), Charge()]

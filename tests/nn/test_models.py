@@ -9,7 +9,6 @@ from pyg_fnri.nn import (
     NRI,
     SFNRI,
     CNNEncoder,
-    MixedLatent,
     RecurrentConv,
     RecurrentDecoder,
 )
@@ -40,9 +39,6 @@ def test_numbers_of_parameters_are_those_of_table_3(model_class, layers,
                              (NRI, {}, [6], 6, 6),
                              (FNRI, {}, [2, 3], 5, 5),
                              (SFNRI, {}, [2, 3], 3, 3),
-                             (FNRI, {
-                                 'node_layers': [1]
-                             }, [2, 3], 8, 5),
                          ])
 def test_models_differ_in_their_latent_graph(model_class, kwargs, types,
                                              num_logits, num_channels):
@@ -85,37 +81,6 @@ def test_equals_the_authors_from_end_to_end(reference):
                                    atol=1e-5, rtol=0)
 
 
-def test_layers_that_factor_over_particles(make_system, shake):
-    model = shake(
-        FNRI(4, 6, [2, 2, 3], hidden_channels=8, node_layers=[1, 2],
-             drop_null=True, undirected=True))
-    assert [type(part).__name__ for part in model.latent.parts
-            ] == ['CategoricalLatent', 'NodeLatent', 'NodeLatent']
-    batch = Batch.from_data_list([make_system(n) for n in (2, 5, 3)])
-    logits = model.encode(batch.x, batch.edge_index)
-    charges = model.latent.parts[1]
-    charged = charges.node_posterior(logits[:, 2:6], batch.edge_index)[0]
-    sender, receiver = batch.edge_index
-    torch.testing.assert_close(
-        model.posterior(batch)[1][:, 1],
-        charged[sender, 1] * charged[receiver, 1])
-    charged = charged.argmax(-1)
-    assert torch.equal(
-        model.predict(batch)[:, 1], charged[sender] * charged[receiver])
-
-
-@pytest.mark.parametrize('node_layers', [(), []])
-def test_no_layers_that_factor_change_nothing(node_layers):
-    plain, other = [], []
-    for out, kwargs in ((plain, {}), (other, {'node_layers': node_layers})):
-        torch.manual_seed(0)
-        model = FNRI(4, 6, [2, 2], hidden_channels=8, **kwargs)
-        out += [str(model), *model.state_dict().values()]
-    assert all(
-        torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
-        for a, b in zip(plain, other, strict=True))
-
-
 @pytest.mark.parametrize('hard', [False, True])
 def test_training_reaches_every_weight(model_class, hard, make_system):
     model = model_class(4, 6, [2, 2], hidden_channels=8)
@@ -137,10 +102,8 @@ def test_undirected_models_give_symmetric_graphs(model_class, make_system,
         torch.testing.assert_close(q, q[reverse], rtol=1e-6, atol=1e-7)
     edge_type = model.predict(batch)
     assert torch.equal(edge_type, edge_type[reverse])
-    # Outer products have no directions.
-    if not isinstance(model.latent, MixedLatent):
-        model.latent.undirected = False
-        assert not torch.allclose(q, model.posterior(batch)[-1])
+    model.latent.undirected = False
+    assert not torch.allclose(q, model.posterior(batch)[-1])
 
 
 def test_every_latent_graph_takes_other_encoders_and_decoders(

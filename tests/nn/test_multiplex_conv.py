@@ -111,8 +111,8 @@ def test_gradients_are_right():
 
 @pytest.mark.parametrize('kwargs', [
     dict(aggr='sum'),
-    dict(aggr=ScatterSum('index_add')),
-    dict(aggr=ScatterSum('segment')),
+    dict(aggr=ScatterSum()),
+    dict(aggr=ScatterSum()),
 ])
 def test_any_sum_can_be_given(conv, kwargs):
     other = MultiplexConv(4, 6, edge_dim=3, hidden_channels=8, **kwargs)

@@ -99,7 +99,7 @@ def test_hidden_states_stay_within_bounds(conv, args):
     assert h.abs().max() <= 1
 
 
-@pytest.mark.parametrize('aggr', ['sum', ScatterSum('scatter')])
+@pytest.mark.parametrize('aggr', ['sum', ScatterSum()])
 def test_any_sum_can_be_given(conv, args, aggr):
     other = RecurrentConv(4, 3, 2, 8, aggr=aggr)
     other.load_state_dict(conv.state_dict())

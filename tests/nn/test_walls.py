@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pyg_fnri.nn import LinearStep
-from pyg_fnri.nn.walls import MIN_CROSSINGS, Walls
+from pyg_fnri.nn.linear_step import MIN_CROSSINGS, Walls
 
 INF = float('inf')
 

@@ -1,11 +1,10 @@
 import math
-from dataclasses import replace
 
 import pytest
 import torch
-from built_recipes import build, graph
+from built_recipes import build
 
-from pyg_fnri.nn import FNRI, NRI, SFNRI, NodeLatent
+from pyg_fnri.nn import FNRI, NRI, SFNRI
 from pyg_fnri.recipes import PaperRecipe, QuickRecipe, Recipe
 
 MODELS = [NRI, FNRI, SFNRI]
@@ -39,50 +38,6 @@ def test_prior_of_no_interaction(recipe):
         recipe.build(SFNRI, 4, 12, [2, 3])
     with pytest.raises(ValueError, match='each of the 1 layer-graphs'):
         recipe.build(FNRI, 4, 12, [2])
-
-
-@pytest.mark.parametrize('recipe', [PaperRecipe, QuickRecipe])
-def test_layers_that_factor_over_particles(recipe, batch):
-    recipe = recipe(hidden_channels=8, node_layers=[1], null_prior=[0.8, 0.4])
-    model = build(recipe, batch)
-    springs, charges = model.latent.parts
-    assert springs.prior == [[0.8, pytest.approx(0.2)]]
-    assert charges.values == [[0, 1]]
-    assert charges.prior == [[0.4, pytest.approx(0.6)]]
-    # A step of training, as for any other latent graph.
-    logits = model.encode(batch.x, batch.edge_index)
-    generator = torch.Generator().manual_seed(0)
-    edge_attr = model.latent.sample(logits, recipe.tau, recipe.hard, generator,
-                                    batch.edge_index)
-    loss = recipe.reconstruction(model, batch, edge_attr, generator)
-    loss += model.latent.kl(logits, batch.edge_index).sum()
-    loss.backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad.isfinite().all(), name
-    for other in (NRI, SFNRI):
-        with pytest.raises(ValueError, match=f'^{other.__name__} takes no'):
-            replace(recipe, null_prior=None).build(other, 4, 12, [2, 2])
-
-
-class Charges(NRI):
-    """All layer-graphs factor over particles, whose values have channels."""
-    latent_options = ('prior', )
-
-    def init_latent(self, num_edge_types, prior=None, undirected=True):
-        return NodeLatent([[0, 1]] * len(num_edge_types), prior=prior)
-
-
-@pytest.mark.parametrize('recipe', [PaperRecipe, QuickRecipe])
-def test_a_new_model_says_what_its_latent_graph_takes(recipe, batch):
-    recipe = recipe(hidden_channels=8, drop_null=True, null_prior=[0.8, 0.4])
-    model = build(recipe, batch, Charges)
-    assert model.latent.prior == [[0.8, pytest.approx(0.2)],
-                                  [0.4, pytest.approx(0.6)]]
-    assert model.latent.num_channels == 4  # None is dropped.
-    edge_attr = graph(model, batch)
-    assert recipe.reconstruction(model, batch, edge_attr).isfinite().all()
-    with pytest.raises(ValueError, match='^Charges takes no choice'):
-        replace(recipe, node_layers=[0]).build(Charges, 4, 12, [2, 2])
 
 
 def test_symmetries_leave_the_loss_of_a_symmetric_model_alone(batch):

@@ -1,6 +1,6 @@
 import pytest
 
-from pyg_fnri.nn.latent.prior import check_prior
+from pyg_fnri.nn.latent import check_prior
 
 
 def test_uniform_unless_given():
