@@ -11,7 +11,6 @@ from pyg_fnri.datasets.spec import (
     remembered_reading,
 )
 from pyg_fnri.training import Config
-from pyg_fnri.training.reading_arguments import check_masses
 
 OwnSystems = Union[TrajectoryTable, NRIFolder]
 
@@ -98,3 +97,25 @@ def _reading(trained: Mapping[str, Any], data: str,
     reading = {**remembered, **given}
     check_masses(trained, data, reading)
     return reading
+
+
+def check_masses(trained: Mapping[str, Any], data: str,
+                 reading: Mapping[str, Any]) -> None:
+    """Makes sure that a model that knows masses from training is told those of
+    other particles: without, it would take all for alike, and its forces for
+    accelerations.
+
+    Args:
+        trained (mapping): The description of its training data.
+        data (str): The other trajectories.
+        reading (mapping): How they are read.
+
+    Raises:
+        ValueError: If their masses are not read.
+    """
+    mass = trained.get('reading', {}).get('mass')
+    if mass is not None and reading.get('mass') is None:
+        raise ValueError(f"The model was trained on particles whose masses "
+                         f"are known, by mass={mass}, and those of '{data}' "
+                         f"are not; say which feature holds them by "
+                         f"mass=NAME, in a table or an array.")

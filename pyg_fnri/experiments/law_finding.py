@@ -14,8 +14,12 @@ from pyg_fnri.evaluation import law_curves
 from pyg_fnri.experiments.robustness import Condition, Study
 from pyg_fnri.inference import Refined, refine, sample_posterior
 from pyg_fnri.inference.refine import ANNEALING
-from pyg_fnri.laws import Discovery, Progress, discover_force_laws
-from pyg_fnri.laws.em import EM_ANNEALING
+from pyg_fnri.laws import (
+    EM_ANNEALING,
+    Discovery,
+    Progress,
+    discover_force_laws,
+)
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import (
     EdgeAccuracy,

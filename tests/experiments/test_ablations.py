@@ -13,7 +13,7 @@ from pyg_fnri.experiments.ablations import (
     Method,
 )
 from pyg_fnri.inference import AnnealingStep
-from pyg_fnri.laws.em import EM_ANNEALING
+from pyg_fnri.laws import EM_ANNEALING
 
 discovery, disentangle, refinement, relaxation, sampling = map(
     importlib.import_module,

@@ -4,7 +4,7 @@ import pytest
 
 from pyg_fnri.experiments import MODELS, NAMES, SCALES, Cell, grid
 from pyg_fnri.experiments.cell import TABLES
-from pyg_fnri.recipes import QuickRecipe
+from pyg_fnri.training import QuickRecipe
 
 
 def value_of(arguments, option):

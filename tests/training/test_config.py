@@ -9,8 +9,13 @@ from small_training import (
 )
 
 from pyg_fnri.nn import FNRI, NRI, SFNRI, ForceLawDecoder, ResidualForceLaws
-from pyg_fnri.recipes import PaperRecipe, QuickRecipe
-from pyg_fnri.training import MODELS, RECIPES, EMRecipe
+from pyg_fnri.training import (
+    MODELS,
+    RECIPES,
+    EMRecipe,
+    PaperRecipe,
+    QuickRecipe,
+)
 
 pytestmark = pytest.mark.filterwarnings('ignore:.*no `val_dataloader`.*',
                                         'ignore:.*LeafSpec.*')

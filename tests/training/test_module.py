@@ -17,7 +17,7 @@ from pyg_fnri.experiments.misspecified import Friction
 from pyg_fnri.inference import AnnealingStep
 from pyg_fnri.inference.evidence import find_choices
 from pyg_fnri.inference.impulses import Transitions
-from pyg_fnri.laws.fit_laws import fit_laws, fit_scale
+from pyg_fnri.laws.fit import fit_laws, fit_scale
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import EdgeAccuracy
 from pyg_fnri.nn import (

@@ -1,0 +1,258 @@
+"""Lightning's trainer as runs use it: checkpoints, logs, progress."""
+import importlib.util
+import logging
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Optional, Union
+
+import pandas as pd
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
+from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
+from torch_geometric.data import InMemoryDataset
+
+from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.plot import plot_curves
+from pyg_fnri.training.config import Config
+from pyg_fnri.training.module import RelationalInference, build_module
+
+
+def save_checkpoint(module: RelationalInference, path: str) -> None:
+    """Writes a module as training does; whole or not at all."""
+    checkpoint: dict[str, Any] = {'state_dict': module.state_dict()}
+    module.on_save_checkpoint(checkpoint)
+    with written_whole(path) as part:
+        torch.save(checkpoint, part)
+
+
+def load_checkpoint(path: str) -> RelationalInference:
+    """Reads a trained module, in evaluation mode, on the CPU.
+
+    Nothing in the file is executed: it holds numbers and plain settings.
+
+    Args:
+        path: A file that training has written.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is no checkpoint of this library, or its
+            weights do not fit its own settings.
+    """
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"There is no checkpoint at '{path}'; train a "
+                                f"model first, which leaves a best.ckpt.")
+    try:
+        checkpoint = torch.load(path, map_location='cpu', weights_only=True)
+        module = build_module(Config(**checkpoint['config']))
+        module.load_state_dict(checkpoint['state_dict'])
+    except Exception as error:  # Pickle raises whatever the bytes suggest.
+        reason = ' '.join(f'{type(error).__name__}: {error}'.split())
+        raise ValueError(f"'{path}' is not a checkpoint that this version of "
+                         f"pyg_fnri can use; name one that its training has "
+                         f"written ({reason:.200}).") from error
+    return module.eval()
+
+
+def make_trainer(
+    module: RelationalInference,
+    num_systems: int,
+    out: str,
+    val_every: int = 1_000,
+    accelerator: str = 'auto',
+    last: Optional[str] = None,
+) -> pl.Trainer:
+    """Lightning's trainer for a new run, or one that goes on.
+
+    Args:
+        module: What is trained.
+        num_systems: Size of the training split.
+        out: The directory of the run.
+        val_every: Steps between validations.
+        accelerator: As Lightning has it.
+        last: The checkpoint that the run is resumed from.
+    """
+    recipe = module.recipe
+    num_steps = num_systems // recipe.batch_size
+    if num_steps == 0:
+        raise ValueError(f"A batch takes {recipe.batch_size} systems, but the "
+                         f"training split has {num_systems}; lower "
+                         f"batch_size.")
+    end = min(n for n in (recipe.max_epochs * num_steps, recipe.max_steps)
+              if n > 0)
+    # A run shorter than the interval is still looked at when it ends.
+    val_every = min(val_every, end)
+    bar = StepsProgressBar if recipe.max_steps == end else RichProgressBar
+    monitor, mode = module.monitor
+    return pl.Trainer(
+        accelerator=accelerator,
+        max_epochs=recipe.max_epochs,
+        max_steps=recipe.max_steps,
+        val_check_interval=val_every,
+        check_val_every_n_epoch=None,
+        callbacks=[
+            MovableCheckpoint(out, 'best', monitor=monitor, mode=mode,
+                              enable_version_counter=False),
+            # Of its own, as `save_last` saves only when the best one is.
+            MovableCheckpoint(out, 'last', enable_version_counter=False),
+            bar(refresh_rate=20),
+            ValidationLines(),
+        ],
+        logger=_make_loggers(out, last),
+        log_every_n_steps=min(50, val_every),
+        num_sanity_val_steps=0,
+        enable_model_summary=False,
+    )
+
+
+def train_module(
+    trainer: pl.Trainer,
+    module: RelationalInference,
+    train: InMemoryDataset,
+    val: InMemoryDataset,
+    out: str,
+    last: Optional[str] = None,
+) -> RelationalInference:
+    """Trains until the recipe's end, and draws the curves.
+
+    Args:
+        trainer: From :func:`make_trainer`.
+        module: What is trained, its units fitted.
+        train: The training systems.
+        val: The validation systems.
+        out: The directory of the run.
+        last: The checkpoint that the run is resumed from.
+
+    Returns:
+        The best checkpoint's module, in evaluation mode.
+    """
+    start = time.monotonic()
+    generator = torch.Generator().manual_seed(module.config.seed)
+    trainer.fit(
+        module,
+        SystemLoader(train, module.recipe.batch_size, shuffle=True,
+                     drop_last=True, generator=generator),
+        SystemLoader(val, batch_size=500),
+        ckpt_path=last,
+    )
+    best = os.path.join(out, 'best.ckpt')
+    if trainer.is_global_zero:
+        minutes = (time.monotonic() - start) / 60
+        print(f'{trainer.global_step} steps in {minutes:.1f} minutes; best '
+              f'checkpoint: {best}')
+        history = pd.read_csv(os.path.join(out, 'metrics.csv'))
+        plot_curves(history).savefig(os.path.join(out, 'curves.png'))
+    return load_checkpoint(best)
+
+
+class MovableCheckpoint(ModelCheckpoint):
+    """Knows its best score also where the run's directory was moved."""
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        def moved(path: str) -> str:
+            return path and os.path.join(str(self.dirpath),
+                                         os.path.basename(path))
+
+        state = {**state_dict, 'dirpath': self.dirpath}
+        for name in ('best_model_path', 'kth_best_model_path',
+                     'last_model_path'):
+            state[name] = moved(state[name])
+        state['best_k_models'] = {
+            moved(path): score
+            for path, score in state['best_k_models'].items()
+        }
+        super().load_state_dict(state)
+
+
+class StepsProgressBar(RichProgressBar):
+    """One bar for the whole of a run that ends after a number of steps, and
+    not one for each epoch, of which it is not said how many there are."""
+    @property
+    def total_train_batches(self) -> Union[int, float]:
+        return self.trainer.max_steps
+
+    def on_train_epoch_start(self, trainer: pl.Trainer,
+                             pl_module: pl.LightningModule) -> None:
+        if self.train_progress_bar_id is None:  # Epochs do not start it anew.
+            super().on_train_epoch_start(trainer, pl_module)
+
+    def on_train_batch_end(self, trainer: pl.Trainer,
+                           pl_module: pl.LightningModule, outputs: Any,
+                           batch: Any, batch_idx: int) -> None:
+        super().on_train_batch_end(trainer, pl_module, outputs, batch,
+                                   trainer.global_step - 1)
+
+    def _get_train_description(self, current_epoch: int) -> str:
+        # As wide as the one of validation, so that nothing flickers.
+        return 'Steps'.ljust(len(self.validation_description))
+
+
+class ValidationLines(pl.Callback):
+    """Prints a line after each validation, above the progress bar; what one
+    reads where there is no terminal to draw a bar on. In brackets are the
+    accuracies of single layers, and, to compare the error of rollouts with,
+    those of the linear step and of standing still."""
+    def on_validation_end(self, trainer: pl.Trainer,
+                          pl_module: pl.LightningModule) -> None:
+        if not trainer.is_global_zero:
+            return
+        figures: dict[str, str] = {}
+        asides: dict[str, list[str]] = {}
+        for name, value in sorted(trainer.callback_metrics.items()):
+            if not name.startswith('val_'):
+                continue
+            name = name.removeprefix('val_').removesuffix('_share')
+            if name.startswith('accuracy_'):
+                aside = name.removeprefix('accuracy_')
+                asides.setdefault('accuracy', []).append(f'{aside} {value:.4g}')
+            elif name in ('linear_mse', 'static_mse'):
+                aside = name.removesuffix('_mse')
+                asides.setdefault('rollout_mse',
+                                  []).append(f'{aside} {value:.4g}')
+            else:
+                figures[name] = f'{name} {value:.4g}'
+        for name, of in asides.items():
+            figures[name] += f' ({", ".join(of)})'
+        print(f'step {trainer.global_step}   ' + '   '.join(figures.values()),
+              flush=True)
+
+
+def _make_loggers(out: str, last: Optional[str]) -> list[Any]:
+    """CSV always, TensorBoard where it is installed."""
+    path = os.path.join(out, 'metrics.csv')
+    csv = CSVLogger(out, name='', version='')
+    if last is not None and os.path.exists(path):
+        rows = pd.read_csv(path).set_index('step')
+        done = torch.load(last, weights_only=True)['global_step']
+        # Lightning's logger clears the file when it starts.
+        for step, row in rows[rows.index < done].iterrows():
+            csv.log_metrics(row.dropna().to_dict(), step)
+        csv.save()
+    loggers: list[Any] = [csv]
+    if importlib.util.find_spec('tensorboard') is not None:
+        loggers.append(TensorBoardLogger(out, name='', version=''))
+    return loggers
+
+
+@contextmanager
+def quiet_lightning() -> Iterator[None]:
+    """Keeps advertisements and warnings about what is meant out of sight."""
+    logger = logging.getLogger('pytorch_lightning.utilities.rank_zero')
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            for message in (
+                    '.*exists and is not empty.*',
+                    '.*LeafSpec.*',
+                    '.*does not have many workers.*',
+                    '.*your dataloader is not resumable.*',
+                    # Not so: steps are counted on over epochs.
+                    '.*than the logging interval.*'):
+                warnings.filterwarnings('ignore', message)
+            yield
+    finally:
+        logger.setLevel(level)
