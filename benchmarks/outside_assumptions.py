@@ -132,10 +132,13 @@ class Lawful(Misspecified):
         return np.zeros_like(now.position)
 
 
+@dataclass(frozen=True)
 class Friction(Misspecified):
-    """Particles are slowed down, at 0.2 / s."""
+    """Particles are slowed down, at a rate in 1 / s."""
+    rate: float = 0.2
+
     def further_force(self, now: Moment) -> np.ndarray:
-        return -0.2 * now.velocity
+        return -self.rate * now.velocity
 
 
 class Magnetic(Misspecified):

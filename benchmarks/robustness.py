@@ -249,7 +249,7 @@ def read(out: Path) -> pd.DataFrame:
         columns=[f'figures.{key}' for key in COLUMNS.values()])
     frame = figures.set_axis(list(COLUMNS), axis=1)
     for number, layer in enumerate(LAYERS):
-        frame[layer] = frame[layer].str[number]
+        frame[layer] = frame[layer].astype(object).str[number]
     frame = frame.astype(float) * [
         1 if 'CPU' in name else 100 for name in frame
     ]

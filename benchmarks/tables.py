@@ -169,7 +169,7 @@ def rows_of(cell: Cell, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
         },
     }
     for half, of in figures.get('halves', {}).items():
-        kinds[half] = of
+        kinds[half] = {**of, 'edge_accuracy': figures.get('edge_accuracy')}
         kinds[f'static, {half}'] = {'rollout_mse': of['static_mse']}
     made = (result['num_systems'][0], figures['num_systems'],
             ', '.join(f'{k} {v}' for k, v in result['provenance'].items()))

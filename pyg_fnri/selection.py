@@ -242,7 +242,8 @@ def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> pd.DataFrame:
             ('linear', errors[types], found[0]['linear'][None]),
                 # The same models: seeds do not differ on their own.
             ('shuffled', errors[types].mean(0)[None], shuffled[None])):
-            log, spread = _difference(ours, theirs)
+            log, spread = ((0., 0.) if ours is theirs else _difference(
+                ours, theirs))
             row |= {
                 f'ratio_to_{name}': math.exp(log),
                 f'ratio_to_{name}_se': math.exp(log) * spread
@@ -303,8 +304,8 @@ def _warnings(table: pd.DataFrame) -> list[str]:
         (row['num_seeds'] < 2, 'With one seed, nothing is known of whether '
          'others find the same graph.'),
         (row['agreement_adjusted'] < 0.5,
-         f"Do not trust the graph: seeds agree on {row['agreement']:.0%} of the "
-         f"edges, where chance gives {row['agreement_by_chance']:.0%}."),
+         f"Do not trust the graph: seeds agree on {row['agreement']:.0%} of "
+         f"the edges, where chance gives {row['agreement_by_chance']:.0%}."),
         (row['types_used'] < row['types'], f"Of {row['types']} types in all "
          f"runs, {row['types_used']} are used: try a smaller candidate."),
         (row['entropy_share'] > 0.1 and row.name > 0,

@@ -55,14 +55,15 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='types of each layer [2 3 2,2 2,3 2,2,2]')
     parser.add_argument('--seeds', nargs='+', type=int, default=[0, 1],
                         help='of the runs of each candidate [0 1]')
-    parser.add_fields('simulated data', SimulatedData, ['name', 'num_systems'])
+    parser.add_fields('simulated data', SimulatedData, ['name'])
     parser.add_fields('data of your own', OwnData, [
         'data', 'system', 'time', 'particle', 'position', 'time_step', 'window',
         'interactions'
     ])
     parser.add_fields('training', Recipe,
                       ['hidden_channels', 'batch_size', 'max_steps'])
-    parser.add_fields('run', Run, ['num_observed', 'directed', 'out', 'threads'])
+    parser.add_fields('run', Run,
+                      ['num_observed', 'directed', 'out', 'threads'])
     return parser.parse_args(argv)
 
 
@@ -82,11 +83,11 @@ def main(argv: Optional[list[str]] = None) -> None:
         train, val = (open_dataset(data, run.root, name, split)
                       for name in ('train', 'val'))
         test = open_dataset(known, run.root, 'test', split)
-        settings = {} if 'name' in data else {'num_edge_types': args.candidates[0]}
-        config = Config.for_dataset(train, num_observed=run.num_observed,
-                                    data=data, options=options, **settings)
-        found = select_layers(config, args.candidates, train,
-                              val[:run.num_val], test, run.out, args.seeds,
+        config = Config.for_dataset(train, run.num_observed,
+                                    train.num_edge_types or args.candidates[0],
+                                    data, options=options)
+        found = select_layers(config, args.candidates, train, val[:run.num_val],
+                              test, run.out, args.seeds,
                               val_every=run.val_every,
                               accelerator=run.accelerator)
     print(found.table.round(3).T.to_string())

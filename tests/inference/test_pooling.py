@@ -5,11 +5,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from outside_assumptions import UnequalMasses
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.datasets import TrajectoryTable
-from pyg_fnri.experiments.misspecified import UnequalMasses
 from pyg_fnri.inference import (
     pool_posteriors,
     refine,
