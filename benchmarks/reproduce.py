@@ -337,7 +337,10 @@ def report(part: str, args: argparse.Namespace) -> None:
             regimes = [*regimes, 'learned']
         frame = frame[frame['dataset'].isin(names)
                       & frame['regime'].isin(regimes)]
-        for name, rows in frame.groupby('dataset', sort=False):
+        for name in names:
+            rows = frame[frame['dataset'] == name]
+            if rows.empty:
+                continue
             if part == '1':
                 table = paper_table(rows, ['combined', *LAYERS[name]],
                                     ACCURACY[name])

@@ -272,13 +272,15 @@ def report(out: Path, standard: Condition, scale: str) -> None:
             [curve.field, 'seed'])
         if runs['combined'].isna().all():
             continue
-        tables[curve.field] = means(runs.drop(columns=['point', *fixed]),
-                                    curve.field, 2)
+        title = curve.field.replace('_', ' ').replace('num ', '')
+        tables[title] = means(runs.drop(columns=['point', *fixed]), curve.field,
+                              2)
         lines = runs.groupby(curve.field).mean(numeric_only=True)
         log = 'training' in curve.field
         lines[['combined', *LAYERS]].plot(ax=above, style='o-', logx=log,
                                           ylabel='edge accuracy (%)')
-        lines.filter(like='law error').plot(ax=below, style='o-', logx=log,
+        lines.filter(like='law error').plot(ax=below, legend=False,
+                                            xlabel=title, style='o-', logx=log,
                                             logy=True, ylabel='law error (%)')
     if ablated.any():
         tables['ablations'] = means(
