@@ -13,7 +13,6 @@ ROOT = Path(__file__).parent.parent / PACKAGE
 # new one needs a place here.
 LEVELS = [
     ['simulation', 'data', 'losses'],
-    ['candidates'],
     ['transforms', 'loader', 'nn', 'convert'],
     ['datasets', 'metrics'],
     ['inference'],

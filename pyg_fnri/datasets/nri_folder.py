@@ -7,25 +7,19 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 import numpy as np
-from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.datasets.cached_systems import CachedSystems
 from pyg_fnri.datasets.edge_table import report_left_out, report_one_way
-from pyg_fnri.datasets.edge_values import find_values, to_types
-from pyg_fnri.datasets.joined import join
-from pyg_fnri.datasets.names import Name
-from pyg_fnri.datasets.recording import Recording
-from pyg_fnri.datasets.sources import content_digest, folder_name, read_arrays
-from pyg_fnri.datasets.splits import SPLITS
-from pyg_fnri.datasets.stored_systems import Joined
+from pyg_fnri.datasets.reading import Name, as_floats, content_digest, load
+from pyg_fnri.datasets.stored import Joined, StoredSystems
 
-#: A part of every digest. Raise it whenever other systems are made of the same
-#: folder.
-VERSION = 2
+#: The files' name of each split.
+FILES = {'train': 'train', 'val': 'valid', 'test': 'test'}
+#: More values than that are no types.
+MOST_VALUES = 100
 
 
-class NRIFolder(CachedSystems):
+class NRIFolder(StoredSystems):
     r"""The data sets that the research code of NRI and fNRI writes: for each
     of `train`, `valid` and `test`,
 
@@ -70,15 +64,9 @@ class NRIFolder(CachedSystems):
         name (str, optional): The name of the data set's folder.
             (default: that of `folder`, and the suffix)
         transform (callable, optional): Applied to a system on each access.
-        pre_transform (callable, optional): Applied once, before saving.
+        pre_transform (callable, optional): Applied once, on opening.
         pre_filter (callable, optional): Which systems to keep.
         force_reload (bool): Whether to read them again. (default: `False`)
-
-    Raises:
-        FileNotFoundError: If the folder or one of its files is missing.
-        ValueError: If an argument is unknown, or an array does not fit.
-        OSError: If `root` cannot be written to, or has no room.
-        RuntimeError: If a stored file cannot be loaded.
     """
     def __init__(
         self,
@@ -92,43 +80,36 @@ class NRIFolder(CachedSystems):
         pre_filter: Optional[Callable] = None,
         force_reload: bool = False,
     ) -> None:
-        if split not in SPLITS:
+        if split not in FILES:
             raise ValueError(f"split is {split!r}, but must be 'train', 'val' "
                              f"or 'test'.")
         self.folder = os.fspath(folder)
-        if not osp.isdir(self.folder):
-            raise FileNotFoundError(f'There is no folder {self.folder!r}.')
         self.suffix = self._find_suffix() if suffix is None else suffix
+        # Types depend on the interactions of all splits.
+        self._edge_files = {
+            other: self._file('edges', other)
+            for other in FILES if osp.isfile(self._file('edges', other))
+        }
+        if self._edge_files and split not in self._edge_files:
+            raise FileNotFoundError(
+                f'There is no file {self._file("edges", split)!r}, but other '
+                f'splits have theirs; add it, or move them away.')
         files = [self._file(kind, split) for kind in ('loc', 'vel')]
+        files += self._edge_files.values()
+        recipe = {osp.basename(file): content_digest(file) for file in files}
         if name is None:
             name = osp.basename(osp.abspath(self.folder)) + self.suffix
             name = re.sub(r'[^\w+-]', '_', name)
-        name = folder_name(name, files[0])
-        for file in files:
-            if not osp.isfile(file):
-                raise FileNotFoundError(
-                    f'There is no file {file!r}. Expected positions (loc_*) '
-                    f'and velocities (vel_*); name the suffix, or read other '
-                    f'arrays as a TrajectoryTable.')
-        # Types depend on the interactions of all splits.
-        edge_files = self._edge_files()
-        own = self._file('edges', split)
-        if edge_files and own not in edge_files:
-            raise FileNotFoundError(f'There is no file {own!r}, but other '
-                                    f'splits have theirs; add it, or move '
-                                    f'them away.')
-        recipe = {
-            'version': VERSION,
+        super().__init__(root, name, split, {
             'split': split,
-            **{
-                osp.basename(file): content_digest(file)
-                for file in files + edge_files
-            },
-        }
-        super().__init__(root, name, split, recipe, transform, pre_transform,
-                         pre_filter, force_reload)
-        if self.facts['left_out']:
-            warnings.warn(self.facts['left_out'], stacklevel=2)
+            **recipe
+        }, transform, pre_transform, pre_filter, force_reload)
+        num_true = self.facts['num_true']
+        if num_true:
+            left_out = report_left_out(sum(num_true[k] for k in self.numbers()),
+                                       int((self._data.edge_label > 0).sum()))
+            if left_out:
+                warnings.warn(left_out, stacklevel=2)
 
     @property
     def edge_values(self) -> list[list[float]]:
@@ -138,7 +119,7 @@ class NRIFolder(CachedSystems):
     @property
     def system_names(self) -> list[Name]:
         """The number of each system in the files, from 0 on."""
-        return [self.facts['systems'][i] for i in self.indices()]
+        return [*self.numbers()]
 
     @property
     def particle_names(self) -> list[list[Name]]:
@@ -154,42 +135,41 @@ class NRIFolder(CachedSystems):
     def make(self) -> tuple[Joined, dict[str, Any]]:
         position, velocity = (self._features(kind) for kind in ('loc', 'vel'))
         if position.shape != velocity.shape:
-            raise ValueError(
-                f'Positions and velocities must be of one shape, but they are '
-                f'{list(position.shape)} and {list(velocity.shape)} in '
-                f'{self.folder!r}.')
-        edges = {file: self._edges(file) for file in self._edge_files()}
-        values = find_values(edges)
-        types = None
-        if edges:
-            types = self._types(edges, values, position)
-        facts: dict[str, Any] = {
+            raise ValueError(f'Positions and velocities in {self.folder!r} '
+                             f'must be of one shape, but they are '
+                             f'{position.shape} and {velocity.shape}.')
+        x = np.concatenate([position, velocity], axis=-1)
+        types, values = None, []
+        if self._edge_files:
+            edges = {
+                split: self._edges(file)
+                for split, file in self._edge_files.items()
+            }
+            values = find_values([*edges.values()])
+            types = to_types(edges[self.split], values)
+            if len(types) != len(x):
+                raise ValueError(f'{self.folder!r} holds interactions of '
+                                 f'{len(types)} systems, but trajectories of '
+                                 f'{len(x)}.')
+        systems = []
+        for number, of_system in enumerate(x):
+            label = None if types is None else types[number]
+            try:
+                systems.append(from_trajectory(of_system, label))
+            except ValueError as error:
+                raise ValueError(f'System {number} in {self.folder!r}: '
+                                 f'{error}') from error
+        facts = {
             'edge_values': [of_layer.tolist() for of_layer in values],
             'num_edge_types': [max(2, len(of_layer)) for of_layer in values],
-            'systems': [*range(len(position))],
-            'num_particles': position.shape[1],
-            'left_out': '',
+            'num_particles': x.shape[1],
+            'num_true': [],
             'one_way': '',
         }
-        x = np.concatenate([position, velocity], axis=-1)
-        if types is not None and (types != types.swapaxes(2, 3)).any():
-            facts['one_way'] = report_one_way(list(types), [
-                Recording(s, range(x.shape[1]), x[s], 1.) for s in range(len(x))
-            ])
-        if (types is None or self.pre_filter is not None
-                or self.pre_transform is not None):
-            systems: list[Data] = [
-                from_trajectory(x[s], None if types is None else types[s])
-                for s in range(len(x))
-            ]
-            joined, facts['systems'] = self.prepare(systems)
-            if types is not None:
-                facts['left_out'] = report_left_out(
-                    int((types[facts['systems']] > 0).sum()),
-                    int((joined[0].edge_label > 0).sum()))
-            return joined, facts
-        # The same, for all at once.
-        return join(x, types), facts
+        if types is not None:
+            facts['num_true'] = [int((of > 0).sum()) for of in types]
+            facts['one_way'] = report_one_way([*types], [*range(len(types))])
+        return self.collate(systems), facts
 
     def _find_suffix(self) -> str:
         pattern = re.compile(r'loc_(?:train|valid|test)(.*)\.npy')
@@ -201,69 +181,68 @@ class NRIFolder(CachedSystems):
         if not found:
             raise FileNotFoundError(
                 f'There are no positions (loc_train.npy, loc_valid.npy or '
-                f'loc_test.npy, with a suffix or without) in '
-                f'{self.folder!r}.')
+                f'loc_test.npy, with a suffix or without) in {self.folder!r}; '
+                f'read other arrays as a TrajectoryTable.')
         if len(found) > 1:
-            raise ValueError(f'{self.folder!r} holds several data sets, with '
-                             f'the suffixes {found}; name one of them.')
+            raise ValueError(f'{self.folder!r} holds several data sets; name '
+                             f'one of them by suffix, which is of {found}.')
         return found[0]
 
     def _file(self, kind: str, split: str) -> str:
-        split = 'valid' if split == 'val' else split
-        return osp.join(self.folder, f'{kind}_{split}{self.suffix}.npy')
-
-    def _edge_files(self) -> list[str]:
-        files = [self._file('edges', split) for split in SPLITS]
-        return [file for file in files if osp.isfile(file)]
+        return osp.join(self.folder, f'{kind}_{FILES[split]}{self.suffix}.npy')
 
     def _features(self, kind: str) -> np.ndarray:
-        """Positions or velocities, `[S, N, T, D]` float32."""
+        """Positions or velocities, `[S, N, T, D]`."""
         file = self._file(kind, self.split)
-        array = read_arrays(file)['']
-        if array.ndim != 4 or 0 in array.shape or array.dtype.kind != 'f':
-            raise ValueError(
-                f'{file!r} must hold floating point numbers [num_systems, '
-                f'num_steps, num_dims, num_particles], but it is '
-                f'{list(array.shape)} {array.dtype}.')
-        if array.shape[3] < 2:
-            raise ValueError(f'{file!r} holds systems of '
-                             f'{array.shape[3]} particle, but a graph of '
-                             f'interactions needs at least 2.')
-        with np.errstate(over='ignore'):  # Found below.
-            array = array.astype(np.float32)
-        if not np.isfinite(array).all():
-            system, step, dim, particle = np.argwhere(
-                ~np.isfinite(array))[0].tolist()
-            raise ValueError(
-                f'{file!r} must hold finite float32 numbers, but the one of '
-                f'system {system}, step {step}, dimension {dim}, particle '
-                f'{particle} is {array[system, step, dim, particle]}.')
-        return np.ascontiguousarray(array.transpose(0, 3, 1, 2))
+        array = as_floats(load(file)[''])
+        if array.ndim != 4 or 0 in array.shape:
+            raise ValueError(f'{file!r} must be [num_systems, num_steps, '
+                             f'num_dims, num_particles], but it is '
+                             f'{list(array.shape)}.')
+        return array.transpose(0, 3, 1, 2)
 
     def _edges(self, file: str) -> np.ndarray:
-        """Interactions, `[S, L, N, N]`, 0 on the diagonal."""
-        array = read_arrays(file)['']
+        """Interactions, `[S, L, N, N]`."""
+        array = as_floats(load(file)[''])
         if array.ndim == 3:
             array = array[:, None]
-        if (array.ndim != 4 or array.shape[2] != array.shape[3]
-                or array.dtype.kind not in 'biuf'
-                or not np.isfinite(array).all()):
-            raise ValueError(
-                f'{file!r} must hold finite numbers [num_systems, '
-                f'num_particles, num_particles] or [num_systems, num_layers, '
-                f'num_particles, num_particles], but it is '
-                f'{list(array.shape)} {array.dtype}.')
+        if array.ndim != 4 or array.shape[2] != array.shape[3]:
+            raise ValueError(f'{file!r} must be [num_systems, num_particles, '
+                             f'num_particles], or with num_layers after the '
+                             f'first, but it is {list(array.shape)}.')
         return array
 
-    def _types(self, edges: dict[str, np.ndarray], values: list[np.ndarray],
-               position: np.ndarray) -> np.ndarray:
-        """Types `[S, L, N, N]` int64 of the split's interactions."""
-        file = self._file('edges', self.split)
-        num_systems, num_particles = position.shape[:2]
-        shape = edges[file].shape
-        if (shape[0], shape[2]) != (num_systems, num_particles):
-            raise ValueError(
-                f'{file!r} must hold the interactions of {num_systems} systems '
-                f'of {num_particles} particles, but its shape is '
-                f'{list(shape)}.')
-        return to_types(edges[file], values)
+
+def find_values(edges: list[np.ndarray]) -> list[np.ndarray]:
+    """The values of each layer of interactions `[S, L, N, N]`, in the order of
+    their types; what is on the diagonal plays no part."""
+    num_layers = {array.shape[1] for array in edges}
+    if len(num_layers) > 1:
+        raise ValueError(f'All files of interactions must have as many layers, '
+                         f'but they have {sorted(num_layers)}.')
+    out = []
+    for layer in range(*num_layers):
+        values = np.unique(
+            np.concatenate([
+                array[:, layer, ~np.eye(array.shape[2], dtype=bool)].flatten()
+                for array in edges
+            ]))
+        if len(values) > MOST_VALUES or not np.isfinite(values).all():
+            raise ValueError(f'Layer {layer} of the interactions has '
+                             f'{len(values)} different values, up to '
+                             f'{values[-1]}, which cannot be edge types; group '
+                             f'them into a few.')
+        # Stable: 0 first, the others stay in order.
+        out.append(values[np.argsort(values != 0, kind='stable')])
+    return out
+
+
+def to_types(edges: np.ndarray, values: list[np.ndarray]) -> np.ndarray:
+    """The type of each interaction `[S, L, N, N]`, 0 on the diagonal."""
+    types = np.zeros(edges.shape, dtype=np.int64)
+    for layer, of_layer in enumerate(values):
+        for number, value in enumerate(of_layer):
+            types[:, layer][edges[:, layer] == value] = number
+    diagonal = np.arange(edges.shape[2])
+    types[:, :, diagonal, diagonal] = 0
+    return types

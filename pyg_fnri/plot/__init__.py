@@ -4,12 +4,9 @@ expectation-maximisation, calibration.
 Each function returns a :class:`matplotlib.figure.Figure` that belongs to no
 global state and needs no display: ``figure.savefig('picture.png')`` writes it.
 """
-from pyg_fnri.plot.adjacency import plot_adjacency
-from pyg_fnri.plot.curves import plot_curves
-from pyg_fnri.plot.em import plot_em
+from pyg_fnri.plot.curves import plot_curves, plot_em, plot_reliability
+from pyg_fnri.plot.graphs import plot_adjacency, plot_multiplex
 from pyg_fnri.plot.laws import plot_laws
-from pyg_fnri.plot.multiplex import plot_multiplex
-from pyg_fnri.plot.reliability import plot_reliability
 from pyg_fnri.plot.trajectories import plot_trajectories
 
 __all__ = [

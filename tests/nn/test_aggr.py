@@ -14,12 +14,14 @@ def loop(x, index, dim_size):
 
 
 @pytest.mark.parametrize('size', [(4, ), (3, 4), ()])
-@pytest.mark.parametrize('index, dim_size', [
-    (fully_connected(5)[1].tolist(), 5),
-    ([4, 0, 4, 2, 0, 4], 6),  # In any order; none for 1, 3 and 5.
-    ([], 3),
-    ([], 0),
-])
+@pytest.mark.parametrize(
+    'index, dim_size',
+    [
+        (fully_connected(5)[1].tolist(), 5),
+        ([4, 0, 4, 2, 0, 4], 6),  # In any order; none for 1, 3 and 5.
+        ([], 3),
+        ([], 0),
+    ])
 def test_equals_a_loop_to_the_bit(index, dim_size, size):
     index = torch.tensor(index, dtype=torch.long)
     x = torch.randn((index.numel(), ) + size, requires_grad=True)
