@@ -23,7 +23,6 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -49,13 +48,11 @@ from tables import (
     publish,
     save_json,
 )
-from torch import Tensor
-from torch_geometric.data import Data
 
 from pyg_fnri.datasets.spec import Systems, box_half_width, open_dataset
 from pyg_fnri.datasets.stored import written_whole
-from pyg_fnri.evaluation import evaluate, guessing_accuracy, law_curves
-from pyg_fnri.evaluation.published import ACCURACY, HORIZONS, ROLLOUT_MSE
+from pyg_fnri.evaluation import evaluate, find_laws, measure, measure_guesses
+from pyg_fnri.evaluation.published import ACCURACY, ROLLOUT_MSE
 from pyg_fnri.inference import refine
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.nn.models import MODELS
@@ -264,40 +261,29 @@ def train(cell: Cell, out: Path,
 def measure_cell(cell: Cell, module: RelationalInference, out: Path,
                  root: str) -> dict[str, Any]:
     """All figures of a trained model, on test systems."""
-    data, has_laws = module.config.data, cell.regime in ('em', 'scratch')
-    truth, test = (open_dataset(data, root, split, SplitTrajectory(49))
-                   for split in ('train', 'test'))
+    has_laws = cell.regime in ('em', 'scratch')
+    test = open_dataset(module.config.data, root, 'test', SplitTrajectory(49))
     if has_laws:  # Graphs are refined, which is slow.
         test = test[:2_000]
-    if cell.regime == 'true_graph':
-        return measure(module, test, lambda b: (module.true_types(b), None))
-    figures = measure(module, test) | guessing_accuracy(
-        labels(truth), labels(test), module.config.num_edge_types)
+    infer = (module.model.infer if cell.regime != 'true_graph' else
+             lambda batch: (module.true_types(batch), None))
+    figures, _ = measure(module, test, infer)
+    figures |= measure_guesses(module, test, root)
     if has_laws:
-        refined = measure(module, test, partial(refine, module.model))
-        laws = law_curves(module.model.decoder.layer, test,
-                          refined['relabelling'])
+        refined, _ = measure(module, test, partial(refine, module.model))
+        laws = find_laws(module, test, refined)
         figures['refined'] = refined
-        if laws.error is not None:
+        if laws is not None and laws.error is not None:
             figures['law_error'] = dict(zip(laws.names, laws.error))
     if cell.regime == 'em':
-        figures['before'] = measure(
-            load_checkpoint(str(out / 'quick' / 'best.ckpt')), test)
+        before = load_checkpoint(str(out / 'quick' / 'best.ckpt'))
+        figures['before'], _ = measure(before, test, before.model.infer)
     if cell.regime in ('split', 'unsplit'):
         figures['halves'] = {
             half: measure_half(module, test[:2_000], half)
             for half in ('observed', 'following')
         }
     return figures
-
-
-def measure(module: RelationalInference, test: Systems,
-            infer: Optional[Callable[[Data], Any]] = None) -> dict[str, Any]:
-    """All figures of one way to infer graphs."""
-    horizons = HORIZONS if module.is_trained('decoder') else ()
-    return evaluate(module.model, SystemLoader(test, 128), module.units,
-                    module.config.num_edge_types, horizons, infer,
-                    module.linear_step)
 
 
 def measure_half(module: RelationalInference, test: Systems,
@@ -310,11 +296,6 @@ def measure_half(module: RelationalInference, test: Systems,
     figures = evaluate(module.model, batches, module.units,
                        module.config.num_edge_types, HALF_HORIZONS)
     return {key: figures[key] for key in ('rollout_mse', 'static_mse')}
-
-
-def labels(systems: Systems) -> Tensor:
-    """True types of all edges."""
-    return torch.cat([b.edge_label for b in SystemLoader(systems, 1_000)])
 
 
 def report(part: str, args: argparse.Namespace) -> None:

@@ -37,7 +37,7 @@ from pyg_fnri.evaluation import law_curves
 from pyg_fnri.inference import refine, sample_posterior
 from pyg_fnri.laws import discover_force_laws
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.metrics import EdgeAccuracy, GraphReport
+from pyg_fnri.metrics import EdgeAccuracy, EdgePosterior, graph_report
 from pyg_fnri.nn import RelationalAutoEncoder
 from pyg_fnri.simulation import Charge, Newtonian, Spring
 from pyg_fnri.training import Config, build_module
@@ -153,10 +153,10 @@ def measure(condition: Condition, seed: int, sampled: bool, smoke: bool,
             start = time.process_time()
             graph = ways[name](model, test, num_restarts=1 if smoke else 24)
             seconds = time.process_time() - start
-            scores = GraphReport(TYPES, TYPES)
-            scores.update(graph.edge_type, graph.posterior, test.edge_index,
-                          test.edge_label)
-            score = scores.compute()
+            score = graph_report([
+                EdgePosterior(graph.edge_type, graph.posterior, test.edge_index,
+                              test.edge_label)
+            ], TYPES, TYPES)
             figures = {
                 **figures, name: {
                     **score['edge_accuracy'], 'calibration_error':

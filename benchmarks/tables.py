@@ -211,8 +211,10 @@ def paper_table(frame: pd.DataFrame, columns: list[str],
     ours = means(frame[['label', *columns, 'minutes', 'seed']])
     theirs = pd.DataFrame.from_dict(paper, 'index', columns=columns)
     theirs = means(theirs.rename_axis('label').reset_index().assign(seed=''))
-    return ours.join(theirs[columns], how='outer', lsuffix=', ours',
-                     rsuffix=', paper').fillna(MISSING)
+    return ours.rename(columns={
+        c: f'{c}, ours'
+        for c in columns
+    }).join(theirs[columns].add_suffix(', paper'), how='outer').fillna(MISSING)
 
 
 def parameter_table(dataset: str) -> pd.DataFrame:

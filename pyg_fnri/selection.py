@@ -16,8 +16,12 @@ from torch_geometric.data import Batch, InMemoryDataset
 from torch_geometric.utils import scatter
 
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.metrics import EdgeAccuracy, agreement, posterior_entropy
-from pyg_fnri.metrics.errors import linear_rollout
+from pyg_fnri.metrics import (
+    EdgeAccuracy,
+    agreement,
+    linear_rollout,
+    posterior_entropy,
+)
 from pyg_fnri.nn import per_mass
 from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.plot.style import COLORS, INK, make_panels
@@ -223,7 +227,10 @@ def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> pd.DataFrame:
         types: np.stack([run['error'] for run in found])
         for types, found in runs.items()
     }
-    means = [_difference(error, 0 * error[:1])[0] for error in errors.values()]
+    means = [
+        _difference(error, np.zeros_like(error[:1]))[0]
+        for error in errors.values()
+    ]
     if not np.isfinite(means).any():
         raise ValueError('No candidate has predictions that stay finite in all '
                          'held-out systems; train longer, or at a lower '
