@@ -25,12 +25,9 @@ MAX_SIZE = 1e15
 
 def fully_connected(num_particles: int) -> Tensor:
     """The graph that joins every particle to every other one, `edge_index`
-    `[2, N * (N - 1)]` int64.
-
-    Edges are sorted by receiver (row 1), then by sender (row 0). The messages
-    to one particle are therefore contiguous and of equal number, which lets
-    an aggregation add them up without an index.
-    """
+    `[2, N * (N - 1)]` int64, sorted by receiver (row 1), then by sender: the
+    messages to one particle are contiguous and of equal number, which lets an
+    aggregation add them up without an index."""
     receiver = torch.arange(num_particles).repeat_interleave(num_particles - 1)
     # Counting the other particles 0 .. N - 2, those from the receiver on are
     # one further than their count says.
@@ -39,20 +36,17 @@ def fully_connected(num_particles: int) -> Tensor:
 
 
 def adjacency_to_edge_label(adjacency: Array, edge_index: Tensor) -> Tensor:
-    """Reads the type of every edge off one adjacency matrix per layer.
+    """Reads the type of every edge off one adjacency matrix per layer,
+    `edge_label` `[E, L]` int64.
 
     The label of edge (sender `j`, receiver `i`) in layer `l` is
-    `adjacency[l, i, j]`: row = receiver, column = sender. Matrices need not
-    be symmetric. Interactions between pairs that `edge_index` does not join
-    are left out.
+    `adjacency[l, i, j]`: row = receiver, column = sender. Interactions between
+    pairs that `edge_index` does not join are left out.
 
     Args:
         adjacency (Tensor or ndarray): Edge types, `[L, N, N]`, integer or
-            bool, with a zero diagonal; 0 = no interaction.
+            bool, with a zero diagonal; need not be symmetric.
         edge_index (Tensor): Candidate edges, `[2, E]`.
-
-    Returns:
-        `edge_label`, `[E, L]` int64.
     """
     adjacency = _as_types(adjacency, 'adjacency')
     if adjacency.dim() != 3 or adjacency.size(1) != adjacency.size(2) or bool(
@@ -93,10 +87,8 @@ def from_trajectory(
 
     Raises:
         TypeError: If an array holds numbers of the wrong kind.
-        ValueError: If a shape does not fit, a number is masked, not finite or
-            too large for float32, or little is left in float32 of motion far
-            from the origin, a mass is not above 0, or an edge is out of range,
-            a self loop or given twice.
+        ValueError: If a shape does not fit, numbers are missing or make no
+            sense, or float32 would lose what is in them.
     """
     x = _as_tensor(x, 'x', 'float', 'bfloat')
     if x.dim() != 3 or x.size(0) < 2 or x.numel() == 0:
@@ -129,16 +121,14 @@ def from_trajectory(
             (mass.isfinite() & (mass > 0)).all()):
             raise ValueError(f'mass must be [{num_particles}] finite numbers '
                              f'above 0, but is {list(mass.shape)}, from '
-                             f'{mass.min():g} to {mass.max():g} in float32; '
-                             f'leave masses out where they are not known.')
+                             f'{mass.min():g} to {mass.max():g} in float32.')
         data.mass = mass
     return data
 
 
 def check_edges(edge_index: Tensor, num_particles: int) -> None:
-    """Makes sure that candidate edges `[2, num_edges]` join two particles
-    each, and none twice: both directions of a pair, and sums of forces, rely on
-    that."""
+    """Makes sure that candidate edges join two particles each, and none twice,
+    which both directions of a pair, and sums of forces, rely on."""
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(f'edge_index must be [2, num_edges], but is '
                          f'{list(edge_index.shape)}.')
@@ -146,10 +136,9 @@ def check_edges(edge_index: Tensor, num_particles: int) -> None:
     number = receiver * num_particles + sender
     if bool(((edge_index < 0) | (edge_index >= num_particles)).any()) or bool(
         (sender == receiver).any()) or number.unique().numel() < number.numel():
-        raise ValueError(f'edge_index must join two different particles from 0 '
-                         f'to {num_particles - 1} by each edge, and none '
-                         f'twice; remove other edges, self loops and '
-                         f'duplicates.')
+        raise ValueError(f'edge_index must join different particles from 0 to '
+                         f'{num_particles - 1}, none twice; remove other '
+                         f'edges, self loops and duplicates.')
 
 
 def _in_single_precision(x: Tensor) -> Tensor:

@@ -24,14 +24,12 @@ class Kuramoto(System):
     frequencies are uniform on :math:`[1, 10)` and initial phases on
     :math:`[0, 2 \pi)`. The sign is that of the simulator NRI used (D. Laszuk's
     ``kuramoto.py``) and of Kuramoto's own equation: coupled oscillators
-    synchronise. NRI's text has :math:`\sin(\theta_i - \theta_j)`, which is
-    ``coupling=-1``.
+    synchronise. NRI's text has the other one, which is ``coupling=-1``.
 
     The features of an oscillator are :math:`\cos\theta_i`,
-    :math:`\sin\theta_i`, which take the place of a position, and
-    :math:`d\theta_i / dt`, :math:`\omega_i` in radian per second, which take
-    that of a velocity. NRI has :math:`\sin\theta_i` without the cosine, and
-    scales each trajectory by itself. Frames are at 0.1 s, ..., 9.9 s.
+    :math:`\sin\theta_i`, in place of a position, and :math:`d\theta_i / dt`,
+    :math:`\omega_i` in radian per second, in place of a velocity. NRI has no
+    cosine, and scales each trajectory by itself.
 
     Args:
         coupling (float): Constant :math:`\kappa` in radian per second.

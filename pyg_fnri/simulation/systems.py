@@ -63,14 +63,10 @@ class System(ABC):
 
     def draw_edge_types(self, seed: int, num_systems: int,
                         num_particles: int) -> np.ndarray:
-        """Draws interaction graphs; by default, each pair has any of the types
-        with the same probability, whatever the other pairs have. The first of
-        many graphs are those that fewer would be.
-
-        Returns:
-            Edge types, int64, ``[S, L, N, N]``: row the receiver, column the
-            sender, zero on the diagonal.
-        """
+        """Draws edge types, int64 ``[S, L, N, N]``: row the receiver, column
+        the sender, zero on the diagonal. By default, each pair has any of the
+        types with the same probability. The first of many graphs are those
+        that fewer would be."""
         return draw_edge_types(seed, self.num_edge_types, num_systems,
                                num_particles)
 
@@ -88,9 +84,8 @@ class System(ABC):
             progress (bool): Whether to show a progress bar on standard error.
 
         Returns:
-            The features of each particle in each frame, float32,
-            ``[S, N, T, F]``: position then velocity, or what takes their
-            places. Models scale each half of the features as one quantity.
+            Float32 features ``[S, N, T, F]``: position then velocity, or what
+            takes their places. Models scale each half as one quantity.
         """
 
 
@@ -152,13 +147,11 @@ class Newtonian(Mechanical):
             re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_',
                    type(force).__name__).lower() for force in self.forces
         ]
-        numbers = [
-            names[:layer + 1].count(name) for layer, name in enumerate(names)
-        ]
-        return {
-            name if names.count(name) == 1 else f'{name}_{number}': 2
-            for name, number in zip(names, numbers)
-        }
+        layers = {}
+        for layer, name in enumerate(names):
+            number = names[:layer].count(name) + 1
+            layers[f'{name}_{number}' if names.count(name) > 1 else name] = 2
+        return layers
 
     @property
     def channels(self) -> Tuple[Force, ...]:
@@ -198,20 +191,14 @@ class SignedCharges(Mechanical):
 
     Each particle has the charge +1 or -1, with probability 1/2 each. All pairs
     interact: like charges repel, unlike ones attract. One layer has the types
-    0 (no interaction, which never occurs in graphs drawn here), 1 (repulsion)
-    and 2 (attraction).
+    0 (no interaction, which is never drawn), 1 (repulsion) and 2 (attraction).
 
-    Coulomb's attraction has no lower bound of its energy: at a close encounter
-    a step of fixed length lets particles gain or lose energy at random. NRI
-    bounds each component of a force by 100 N, which sets in at about 0.1 m and
-    conserves no energy. Here instead
-
-    - the force is softened within about that distance
-      (:class:`~pyg_fnri.simulation.SoftCharge`), and needs no clamp,
-    - steps are half as long as NRI's, and
-    - velocities are those at the instant of the frame, not half a step behind,
-      which makes the integration one of second order.
-
+    At a close encounter under Coulomb's attraction, a step of fixed length lets
+    particles gain or lose energy at random, and so does NRI's bound of each
+    component of a force. Here instead, the force is softened
+    (:class:`~pyg_fnri.simulation.SoftCharge`) and needs no clamp, steps are
+    half as long as NRI's, and velocities are those at the instant of the frame,
+    not half a step behind, which makes the integration one of second order.
     Without walls the energy of a system then stays constant within 0.002 J,
     where more than 5 J are exchanged. Motion is still chaotic: an error of a
     micrometre grows to decimetres in some systems within 10 s.
@@ -220,8 +207,7 @@ class SignedCharges(Mechanical):
         strength (float): Constant :math:`C` in newton square metre of the
             force between two charges.
         softening (float): Length in metre below which the force fades.
-        **constants: Those of :class:`Mechanical`, by name. Initial positions
-            have a standard deviation of 1 m here, as in NRI's code.
+        **constants: Those of :class:`Mechanical`, by name.
     """
     strength: float = 1.0
     softening: float = 0.1

@@ -113,15 +113,6 @@ def test_types_of_a_layer_have_a_force_each(tmp_path):
     assert curves.names == ['law 0', 'law 1'] and curves.error is None
 
 
-def test_phases_have_no_forces(tmp_path, uncompiled_kuramoto):
-    systems = ParticleSystems(str(tmp_path), 'kuramoto', 'test',
-                              num_systems=(1, 1, 2),
-                              transform=SplitTrajectory(49))
-    layer = make_layer(Spring().magnitude)
-    curves = law_curves(layer, systems, Relabelling((2, ), ((0, ), (1, ))))
-    assert curves.true is None and curves.error is None
-
-
 def test_particles_in_one_place_have_no_distance(systems):
     layer = make_layer(Spring().magnitude, Charge().magnitude)
     data = systems[0]
@@ -131,14 +122,6 @@ def test_particles_in_one_place_have_no_distance(systems):
     data.x[:] = data.y[:] = 1.
     with pytest.raises(ValueError, match='no two particles at a distance'):
         law_curves(layer, [data])
-
-
-def test_laws_of_double_precision_are_the_same(systems):
-    layer = make_layer(Spring().magnitude)
-    expected = law_curves(layer, systems).learned
-    assert expected.dtype == torch.float
-    torch.testing.assert_close(
-        law_curves(layer.double(), systems).learned, expected)
 
 
 def test_the_unit_of_data_of_ones_own_is_not_known(systems, tmp_path):

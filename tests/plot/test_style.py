@@ -17,12 +17,6 @@ def test_panels_fill_rows_of_four(num_panels, rows, columns):
     assert places == list(range(num_panels))
 
 
-def test_panels_of_another_height_and_in_other_rows():
-    figure, axes = make_panels(4, width=2., height=1., columns=2)
-    assert figure.get_size_inches().tolist() == [4, 2.4]
-    assert axes[0].get_gridspec().ncols == 2
-
-
 def test_figures_belong_to_no_global_state():
     before = Gcf.get_all_fig_managers()
     make_panels(2, width=2.)
