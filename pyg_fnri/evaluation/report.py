@@ -246,8 +246,8 @@ def write_pictures(
     out: str,
     num_drawn: int = 4,
 ) -> list[str]:
-    """Writes what there is to see: rollouts, a graph, how far probabilities
-    can be trusted, force laws.
+    """Draws rollouts, a graph, how far probabilities can be trusted, and force
+    laws, as far as there are.
 
     Args:
         module: A trained module.
@@ -256,7 +256,7 @@ def write_pictures(
         edge_type: Predicted types :obj:`[num_edges, num_layers]` of the first
             batch of them.
         laws: The force laws, where there are some.
-        out: The directory.
+        out: The directory that pictures are written into.
         num_drawn: Systems whose rollouts are drawn, at the most.
 
     Returns:
