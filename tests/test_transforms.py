@@ -23,32 +23,19 @@ def system(num_steps=99, num_particles=5):
     return from_trajectory(frame.expand(num_particles, num_steps, 4))
 
 
-def test_first_and_last_frames_are_kept():
-    data = SplitTrajectory(49)(system())
-    assert data.x[0, :, 0].tolist() == list(range(49))
-    assert data.y[0, :, 0].tolist() == list(range(50, 99))
-    assert data.x.shape == data.y.shape == (5, 49, 4)
-    assert data.num_nodes == 5 and data.validate()
-
-
-@pytest.mark.parametrize('num_observed, num_predicted, num_steps', [
-    (1, 1, 2),
-    (3, 5, 8),
-    (5, 3, 20),
+@pytest.mark.parametrize('split, num_steps, x, y', [
+    (SplitTrajectory(49), 99, range(49), range(50, 99)),
+    (SplitTrajectory(1, 1), 2, [0], [1]),
+    (SplitTrajectory(3, 5), 8, [0, 1, 2], [3, 4, 5, 6, 7]),
+    (ReconstructTrajectory(3), 9, [0, 1, 2], [0, 1, 2]),
 ])
-def test_halves_of_other_sizes(num_observed, num_predicted, num_steps):
-    split = SplitTrajectory(num_observed, num_predicted)
-    data = split(system(num_steps))
-    frames = list(range(num_steps))
-    assert data.x[0, :, 0].tolist() == frames[:num_observed]
-    assert data.y[0, :, 0].tolist() == frames[-num_predicted:]
-
-
-def test_input_is_left_as_it_was():
-    data = system()
-    x = data.x.clone()
-    SplitTrajectory(49)(data)
-    assert torch.equal(data.x, x) and 'y' not in data
+def test_first_and_last_frames_are_kept(split, num_steps, x, y):
+    data = system(num_steps)
+    out = split(data)
+    assert out.x[0, :, 0].tolist() == list(x)
+    assert out.y[0, :, 0].tolist() == list(y)
+    assert out.x.size(0) == 5 and out.validate() and split.batchwise
+    assert data.x.size(1) == num_steps  # The input is left as it was.
 
 
 def test_batch_of_systems_equals_systems_of_a_batch():
@@ -61,6 +48,7 @@ def test_batch_of_systems_equals_systems_of_a_batch():
 
 
 def test_repr_shows_all_parameters():
+    assert not getattr(NearestNeighbours(1), 'batchwise', False)
     assert str(SplitTrajectory(49)) == 'SplitTrajectory(49, num_predicted=49)'
     assert str(ReconstructTrajectory(8)) == 'ReconstructTrajectory(8)'
     assert repr(NearestNeighbours(3, 49)) == (
@@ -193,45 +181,16 @@ def test_a_radius_holds_its_border_and_may_leave_particles_alone():
     assert alone.edge_index.shape == (2, 0) and alone.validate()
 
 
-def test_reconstruction_sees_the_observed_frames_twice(make_system):
-    data = make_system(num_particles=3, num_steps=20)
-    x = data.x.clone()
-    out = ReconstructTrajectory(8)(data)
-    assert out.x.equal(x[:, :8]) and out.y.equal(x[:, :8])
-    assert ReconstructTrajectory.batchwise
-    assert not getattr(NearestNeighbours(1), 'batchwise', False)
-
-
-def turned_systems(make_system, num_systems=200):
-    systems = [
-        make_system(num_particles=n, num_steps=6)
-        for n in (3, 4) * (num_systems // 2)
-    ]
-    batch = SplitTrajectory(3)(Batch.from_data_list(systems))
-    generator = torch.Generator().manual_seed(0)
-    return batch, random_symmetries(batch, generator)
-
-
-def test_symmetries_keep_distances_and_angles(make_system):
-    batch, turned = turned_systems(make_system)
-    assert turned.edge_index is batch.edge_index
-    for first in (slice(0, 2), slice(2, 4)):
-        before = torch.cat([batch.x, batch.y], 1)[..., first]
-        after = torch.cat([turned.x, turned.y], 1)[..., first]
-        sender, receiver = batch.edge_index
-        torch.testing.assert_close((before[sender] * before[receiver]).sum(-1),
-                                   (after[sender] * after[receiver]).sum(-1))
-    # Velocities turn with positions.
-    torch.testing.assert_close((batch.x[..., :2] * batch.x[..., 2:]).sum(-1),
-                               (turned.x[..., :2] * turned.x[..., 2:]).sum(-1))
-
-
 def test_symmetries_are_those_of_a_square_all_alike(make_system):
-    batch, turned = turned_systems(make_system)
+    systems = [make_system(num_particles=n) for n in (3, 4) * 100]
+    batch = SplitTrajectory(3)(Batch.from_data_list(systems))
+    turned = random_symmetries(batch, torch.Generator().manual_seed(0))
+    assert turned.edge_index is batch.edge_index
+    # Velocities turn with positions, predictions with observations.
+    both = [torch.cat([data.x, data.y], 1) for data in (batch, turned)]
     seen = []
-    for data, other in zip(batch.to_data_list(), turned.to_data_list()):
-        before = data.x[..., :2].flatten(0, 1)
-        after = other.x[..., :2].flatten(0, 1)
+    for system in range(200):
+        before, after = (x[batch.batch == system].view(-1, 2) for x in both)
         matrix = torch.linalg.lstsq(before, after).solution.round()
         torch.testing.assert_close(before @ matrix, after)
         seen.append(tuple(matrix.flatten().int().tolist()))

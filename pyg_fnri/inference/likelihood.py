@@ -242,6 +242,9 @@ class Estimate(NamedTuple):
     mean: float
     error: float
 
+    def __str__(self) -> str:
+        return f'{self.mean:.2f} ± {self.error:.2f}'
+
 
 def mean_of_systems(values: Tensor) -> Estimate:
     """The mean of a value per system, :obj:`[num_systems]`."""

@@ -141,7 +141,7 @@ class GraphSearch:
         probability = self.conditional.exp()  # [V, M]
         posterior = []
         for layer, log_q in enumerate(self.log_posterior):
-            q = torch.zeros_like(log_q)
+            q = probability.new_zeros(log_q.size())
             q.index_add_(1, self.types[:, layer], probability)
             posterior.append(self._on_edges(q))
         return Refined(self._on_edges(self.types[self.choice]), posterior)

@@ -105,12 +105,6 @@ def test_any_layer_can_predict_the_change(graph):
         assert torch.equal(out[:, t, 2:], x[:, 2:])
 
 
-def test_reset_parameters_draws_the_layers_weights_again(decoder):
-    first = decoder.layer.weight1.clone()
-    decoder.reset_parameters()
-    assert not (decoder.layer.weight1 == first).any()
-
-
 @pytest.mark.slow
 def test_step_compiles_to_one_graph(decoder, graph, assert_one_graph):
     assert_one_graph(decoder.step, torch.randn(5, 3, 4), *graph)

@@ -1,10 +1,6 @@
-import copy
-import pickle
-
 import dense
 import pytest
 import torch
-from torch_geometric.data import Batch
 from torch_geometric.nn import GATv2Conv
 
 from pyg_fnri.data import fully_connected
@@ -41,25 +37,6 @@ def test_steps_side_by_side_equal_one_by_one(conv):
     for t in range(7):
         torch.testing.assert_close(out[:, t],
                                    conv(x[:, t], edge_index, edge_attr))
-
-
-def test_numbering_of_particles_and_edges_does_not_matter(conv):
-    edge_index, x = fully_connected(5)[:, :17], torch.randn(5, 2, 4)
-    edge_attr = torch.rand(17, 3)
-    node, edge = torch.randperm(5), torch.randperm(17)
-    renumbered = node.argsort()[edge_index[:, edge]]
-    torch.testing.assert_close(conv(x[node], renumbered, edge_attr[edge]),
-                               conv(x, edge_index, edge_attr)[node])
-
-
-def test_batch_of_mixed_sizes_equals_systems_one_by_one(conv, make_system):
-    systems = [make_system(n) for n in (2, 5, 3)]
-    for data in systems:
-        data.edge_attr = torch.rand(data.num_edges, 3)
-    batch = Batch.from_data_list(systems)
-    out = conv(batch.x, batch.edge_index, batch.edge_attr)
-    expected = [conv(d.x, d.edge_index, d.edge_attr) for d in systems]
-    torch.testing.assert_close(out, torch.cat(expected))
 
 
 @pytest.mark.parametrize('size', [(4, 4), (4, 3, 4)])
@@ -109,16 +86,6 @@ def test_composes_with_other_layers(make_system):
     out.sum().backward()
     assert out.shape == (5, 7)
     assert conv1.weight1.grad.any()
-
-
-def test_copies_are_equal_and_independent(conv):
-    args = torch.randn(5, 4), fully_connected(5), torch.rand(20, 3)
-    expected = conv(*args)
-    copies = [copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))]
-    conv.reset_parameters()
-    assert not torch.equal(conv(*args), expected)
-    for other in copies:
-        assert torch.equal(other(*args), expected)
 
 
 def test_reset_parameters_starts_as_linear_layers_do():

@@ -201,9 +201,3 @@ def test_velocities_of_charges_are_those_of_the_instant():
     assert np.abs(central - velocity).max() < 2 * rounding
     # Half a step behind would be seen.
     assert np.abs(np.diff(velocity, axis=2)).max() / 2 > 4 * rounding
-
-
-def test_charges_stay_in_the_box():
-    system = SignedCharges()
-    x = system.simulate(system.draw_edge_types(0, 16, 10), 0)
-    assert 4.9 < np.abs(x[..., :2]).max() <= 5
