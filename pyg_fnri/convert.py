@@ -20,9 +20,8 @@ def to_adjacency(
     edge_type: Tensor,
     num_nodes: Optional[int] = None,
 ) -> Tensor:
-    """Makes one adjacency matrix per layer: `adjacency[l, i, j]` belongs to
-    the edge from sender `j` to receiver `i` (row = receiver, column = sender).
-    In the matrices alone, an edge of type 0 and none at all are alike.
+    """Makes one adjacency matrix per layer, `[L, N, N]`: row the receiver,
+    column the sender, 0 where there is no edge.
 
     Args:
         edge_index (Tensor): Edges, `[2, E]`.
@@ -30,9 +29,6 @@ def to_adjacency(
             probabilities or other weights.
         num_nodes (int, optional): The number `N` of particles.
             (default: as many as `edge_index` asks for)
-
-    Returns:
-        `[L, N, N]`, of the dtype of `edge_type`, 0 where there is no edge.
     """
     _check_shapes(edge_index, edge_type)
     if num_nodes is None:
@@ -47,20 +43,15 @@ def from_adjacency(
     adjacency: Array,
     edge_index: Optional[Tensor] = None,
 ) -> tuple[Tensor, Tensor]:
-    """Makes edges and their types of one adjacency matrix per layer, the way
-    back from :func:`to_adjacency`.
-
-    By default, every ordered pair becomes an edge, most of them perhaps of
-    type 0; `edge_index[:, edge_type.any(-1)]` are those that interact.
+    """Makes `edge_index` `[2, E]` and `edge_type` `[E, L]` of one adjacency
+    matrix per layer, the way back from :func:`to_adjacency`. Those that
+    interact are `edge_index[:, edge_type.any(-1)]`.
 
     Args:
         adjacency (Tensor or ndarray): Types, `[L, N, N]`, integer or bool,
             with a zero diagonal; need not be symmetric.
         edge_index (Tensor, optional): The edges to look up, `[2, E]`.
             (default: every ordered pair, sorted by receiver)
-
-    Returns:
-        `edge_index`, `[2, E]`, and `edge_type`, `[E, L]` int64.
     """
     if edge_index is None:
         edge_index = fully_connected(adjacency.shape[-1])
@@ -69,8 +60,7 @@ def from_adjacency(
     if lost:
         raise ValueError(f'The adjacency has {lost} interactions between '
                          f'particles that edge_index does not join; leave '
-                         f'edge_index out, or drop them by '
-                         f'pyg_fnri.data.adjacency_to_edge_label.')
+                         f'edge_index out.')
     return edge_index, edge_type
 
 
@@ -98,9 +88,9 @@ def to_pandas(
             each system are called. (default: 0, 1, ... in each system)
 
     Returns:
-        A table with the columns `system`, `sender`, `receiver`, `layer`,
-        `type` (0 = no interaction) and `probability` (of that type; NaN where
-        it was not given), in the order of `edge_index`, then of the layers.
+        The columns `system`, `sender`, `receiver`, `layer`, `type` (0 = no
+        interaction) and `probability` (of that type; NaN if not given), in the
+        order of `edge_index`, then of the layers.
     """
     _check_shapes(data.edge_index, edge_type)
     num_edges, num_layers = edge_type.shape
@@ -109,9 +99,9 @@ def to_pandas(
     sender, receiver = data.edge_index.repeat_interleave(num_layers, 1).tolist()
     edge_type = edge_type.detach().cpu()
     if edge_type.is_floating_point() or bool((edge_type < 0).any()):
-        raise ValueError(f'edge_type must hold types 0, 1, 2, ..., but holds '
-                         f'{edge_type.min()} of {edge_type.dtype}; pass '
-                         f'probabilities by probability.')
+        raise ValueError(
+            f'edge_type must hold integers 0, 1, 2, ..., but holds '
+            f'{edge_type.min()} of {edge_type.dtype}.')
     if probability is None:
         chosen = torch.full(edge_type.shape, torch.nan)
     elif isinstance(probability, Tensor):
@@ -147,34 +137,26 @@ def to_networkx(
     particles: Optional[Sequence[Sequence[Any]]] = None,
     undirected: bool = False,
 ) -> nx.MultiGraph:
-    """Makes a multigraph of the interactions, with one edge per interacting
-    pair and layer, from sender to receiver.
+    """Makes a `networkx.MultiDiGraph` of the interactions, with one edge per
+    interacting pair and layer, from sender to receiver.
 
-    Nodes are the rows of `x`, 0, 1, ...; a batch becomes one graph of many
-    parts. Each node has the attributes `system` and `particle`; each edge,
-    whose key is the name of its layer, `layer`, `type`, where it is given
-    `probability`, and an `id` of its own, which other programs want:
+    Nodes are the rows of `x`, 0, 1, ..., with the attributes `system` and
+    `particle`. Edges have the name of their layer as key, and the attributes
+    `layer`, `type`, where given `probability`, and an `id` of their own for
+    `networkx.write_graphml(graph, path, edge_id_from_attribute='id')`.
 
-    .. code-block:: python
-
-        networkx.write_graphml(graph, path, edge_id_from_attribute='id')
-
-    Where the two directions of a pair disagree, an **undirected** graph has
-    the type of the more probable direction, which may be no interaction.
-    Without probabilities, or if they are equal, it has no interaction: both
-    directions would have to agree. The attribute `agree` tells whether they
-    did; where they did, the edge has the mean of their probabilities. A
-    candidate edge without its reverse stands for itself.
+    Where the two directions of a pair disagree, an **undirected** graph (a
+    `networkx.MultiGraph`) has the type of the more probable direction, which
+    may be no interaction; without probabilities, or if they are equal, it has
+    no interaction. The attribute `agree` tells whether directions agreed; where
+    they did, the edge has the mean of their probabilities. A candidate edge
+    without its reverse stands for itself.
 
     Args:
-        data (Data): One system, or a batch of them.
-        edge_type (Tensor): Types, `[E, L]` integer.
-        names, probability, systems, particles: As with :func:`to_pandas`.
+        data, edge_type, names, probability, systems, particles: As with
+            :func:`to_pandas`.
         undirected (bool): Whether to make one edge of both directions.
             (default: `False`)
-
-    Returns:
-        A `networkx.MultiDiGraph`, or a `networkx.MultiGraph` if undirected.
     """
     table = to_pandas(data, edge_type, names, probability, systems, particles)
     graph = nx.MultiGraph() if undirected else nx.MultiDiGraph()
@@ -187,9 +169,8 @@ def to_networkx(
     found = dict(
         zip(edges, zip(table['type'].tolist(), table['probability'].tolist())))
     if len(found) < len(edges):
-        raise ValueError(f'Two edges have the same name: the names of the '
-                         f'layers, {layers}, and the candidate edges must '
-                         f'differ.')
+        raise ValueError(f'The names of the layers, {layers}, and the '
+                         f'candidate edges must differ.')
     seen = set()
     for (sender, receiver, layer), (kind, value) in found.items():
         attributes = {}

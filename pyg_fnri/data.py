@@ -121,16 +121,14 @@ def from_trajectory(
             (mass.isfinite() & (mass > 0)).all()):
             raise ValueError(f'mass must be [{num_particles}] finite numbers '
                              f'above 0, but is {list(mass.shape)}, from '
-                             f'{mass.min():g} to {mass.max():g} in float32; '
-                             f'leave masses out where they are not known.')
+                             f'{mass.min():g} to {mass.max():g} in float32.')
         data.mass = mass
     return data
 
 
 def check_edges(edge_index: Tensor, num_particles: int) -> None:
-    """Makes sure that candidate edges `[2, num_edges]` join two particles
-    each, and none twice: both directions of a pair, and sums of forces, rely on
-    that."""
+    """Makes sure that candidate edges join two particles each, and none twice,
+    which both directions of a pair, and sums of forces, rely on."""
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(f'edge_index must be [2, num_edges], but is '
                          f'{list(edge_index.shape)}.')
@@ -138,10 +136,9 @@ def check_edges(edge_index: Tensor, num_particles: int) -> None:
     number = receiver * num_particles + sender
     if bool(((edge_index < 0) | (edge_index >= num_particles)).any()) or bool(
         (sender == receiver).any()) or number.unique().numel() < number.numel():
-        raise ValueError(f'edge_index must join two different particles from 0 '
-                         f'to {num_particles - 1} by each edge, and none '
-                         f'twice; remove other edges, self loops and '
-                         f'duplicates.')
+        raise ValueError(f'edge_index must join different particles from 0 to '
+                         f'{num_particles - 1}, none twice; remove other '
+                         f'edges, self loops and duplicates.')
 
 
 def _in_single_precision(x: Tensor) -> Tensor:

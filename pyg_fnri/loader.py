@@ -13,12 +13,10 @@ from torch_geometric.transforms import Compose
 
 
 class SystemLoader(torch.utils.data.DataLoader):
-    """Yields the same batches as PyG's `DataLoader`, many times faster.
-
-    PyG takes a data set apart into systems and joins them again, one by one
-    in Python. An :class:`~torch_geometric.data.InMemoryDataset` (or a subset
-    of one, `dataset[index]`) already holds its systems joined, so this loader
-    gathers the rows of a whole batch at once.
+    """Yields the same batches as PyG's `DataLoader`, many times faster: PyG
+    joins systems one by one in Python, while this loader gathers the rows of a
+    whole batch at once from an :class:`~torch_geometric.data.InMemoryDataset`
+    (or a subset of one, `dataset[index]`).
 
     The data set's `transform` is applied to the whole batch if it declares
     `batchwise = True`: that transforming a batch equals batching the
@@ -33,13 +31,8 @@ class SystemLoader(torch.utils.data.DataLoader):
         **kwargs: Those of :class:`torch.utils.data.DataLoader`, but for
             `collate_fn`.
     """
-    def __init__(
-        self,
-        dataset: Any,
-        batch_size: Optional[int] = 1,
-        shuffle: Optional[bool] = None,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, dataset: Any, batch_size: Optional[int] = 1,
+                 shuffle: Optional[bool] = None, **kwargs: Any) -> None:
         # Lightning rebuilds a loader from its attributes, to put another
         # sampler in: the data set is then wrapped already, and it hands over
         # the function that is set below.
@@ -61,8 +54,8 @@ class SystemBatches(torch.utils.data.Dataset):
         self._rows: Optional[np.ndarray] = None
         if not _is_gatherable(dataset):
             return
-        # Where the systems lie in the storage, along which dimension each
-        # tensor joins them, and which tensors number the particles.
+        # Where the systems lie in the storage; along which dimension each
+        # tensor joins them, and whether it numbers the particles.
         self._rows = np.array(dataset.indices(), dtype=np.int64)
         first = dataset.get(0)
         self._layout: dict[str, tuple[int, bool]] = {
@@ -85,7 +78,11 @@ class SystemBatches(torch.utils.data.Dataset):
         batch = self._gather(self._rows[idx])
         if transform is not None:
             batch = transform(batch)
-            _keep_separable(batch)
+            # Lets `batch.to_data_list()` know of what it has added.
+            for key in set(batch.keys()) - {*batch._slice_dict, 'batch', 'ptr'}:
+                like = 'edge_index' if batch.is_edge_attr(key) else 'x'
+                batch._slice_dict[key] = batch._slice_dict[like]
+                batch._inc_dict[key] = torch.zeros_like(batch.ptr[:-1])
         return batch
 
     def _gather(self, rows: np.ndarray) -> Batch:
@@ -159,15 +156,6 @@ def _is_batchwise(transform: Any) -> bool:
     if isinstance(transform, Compose):
         return all(_is_batchwise(part) for part in transform.transforms)
     return transform is None or getattr(transform, 'batchwise', False) is True
-
-
-def _keep_separable(batch: Batch) -> None:
-    """Lets `batch.to_data_list()` know of what a transform has added."""
-    for key in batch.keys():
-        if key not in batch._slice_dict and key not in ('batch', 'ptr'):
-            like = 'edge_index' if batch.is_edge_attr(key) else 'x'
-            batch._slice_dict[key] = batch._slice_dict[like]
-            batch._inc_dict[key] = torch.zeros_like(batch.ptr[:-1])
 
 
 def _as_it_is(batch: Any) -> Any:

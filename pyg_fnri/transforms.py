@@ -1,6 +1,7 @@
 """Transforms that turn a stored system into what a model is trained on."""
 import copy
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
@@ -87,10 +88,8 @@ class NearPairs(BaseTransform):
         num_dims (int, optional): The number of features that are positions.
             (default: the first half of them)
     """
-    def __init__(self, num_observed: Optional[int],
-                 num_dims: Optional[int]) -> None:
-        self.num_observed = num_observed
-        self.num_dims = num_dims
+    num_observed: Optional[int]
+    num_dims: Optional[int]
 
     @abstractmethod
     def join(self, distance: Tensor) -> Tensor:
@@ -101,18 +100,15 @@ class NearPairs(BaseTransform):
         if isinstance(data, Batch):
             raise ValueError(f'{self} is for one system, not for a batch: make '
                              f'it the transform of a data set.')
-        joined = self.join(
-            closest_approach(data.x, self.num_observed, self.num_dims))
+        distance = closest_approach(data.x, self.num_observed, self.num_dims)
+        joined = self.join(distance)
         if data.edge_index is None:
             data.edge_index = joined.nonzero().flip(1).t().contiguous()
         sender, receiver = data.edge_index
         return data.edge_subgraph(joined[receiver, sender])
 
-    def __repr__(self) -> str:
-        arguments = ', '.join(f'{k}={v}' for k, v in vars(self).items())
-        return f'{self.__class__.__name__}({arguments})'
 
-
+@dataclass(eq=False)
 class NearestNeighbours(NearPairs):
     """Keeps the candidate edges from the particles that come closest to each
     receiver; of equally close ones the first.
@@ -123,19 +119,14 @@ class NearestNeighbours(NearPairs):
         force_undirected (bool): Whether to keep the reverse of each edge too.
             (default: `False`)
     """
-    def __init__(
-        self,
-        num_neighbours: int,
-        num_observed: Optional[int] = None,
-        num_dims: Optional[int] = None,
-        force_undirected: bool = False,
-    ) -> None:
-        if num_neighbours < 1:
-            raise ValueError(f'num_neighbours must be at least 1, not '
-                             f'{num_neighbours}.')
-        self.num_neighbours = num_neighbours
-        super().__init__(num_observed, num_dims)
-        self.force_undirected = force_undirected
+    num_neighbours: int
+    num_observed: Optional[int] = None
+    num_dims: Optional[int] = None
+    force_undirected: bool = False
+
+    def __post_init__(self) -> None:
+        if self.num_neighbours < 1:
+            raise ValueError(f'{self} needs at least 1 neighbour.')
 
     def join(self, distance: Tensor) -> Tensor:
         # Stable: ties go to the lower number, on any machine. The last one is
@@ -146,6 +137,7 @@ class NearestNeighbours(NearPairs):
         return joined | joined.t() if self.force_undirected else joined
 
 
+@dataclass(eq=False)
 class WithinRadius(NearPairs):
     """Keeps the candidate edges between particles that come within a radius of
     each other. A particle that stays away from all others has no edges.
@@ -154,26 +146,20 @@ class WithinRadius(NearPairs):
         radius (float): The radius, in the unit of the positions.
         num_observed, num_dims: As with :class:`NearPairs`.
     """
-    def __init__(
-        self,
-        radius: float,
-        num_observed: Optional[int] = None,
-        num_dims: Optional[int] = None,
-    ) -> None:
-        if not radius > 0:
-            raise ValueError(f'radius must be above 0, not {radius}.')
-        self.radius = radius
-        super().__init__(num_observed, num_dims)
+    radius: float
+    num_observed: Optional[int] = None
+    num_dims: Optional[int] = None
+
+    def __post_init__(self) -> None:
+        if not self.radius > 0:
+            raise ValueError(f'{self} needs a radius above 0.')
 
     def join(self, distance: Tensor) -> Tensor:
         return distance <= self.radius
 
 
-def closest_approach(
-    x: Tensor,
-    num_observed: Optional[int] = None,
-    num_dims: Optional[int] = None,
-) -> Tensor:
+def closest_approach(x: Tensor, num_observed: Optional[int] = None,
+                     num_dims: Optional[int] = None) -> Tensor:
     """The smallest distance of each two particles over the frames looked at,
     `[N, N]`, infinite on the diagonal: an interaction that fades with distance
     is strongest there. Arguments are as with :class:`NearPairs`."""
@@ -213,17 +199,16 @@ def random_symmetries(data: Data, generator: torch.Generator) -> Data:
         A copy that shares all other tensors.
     """
     device, num_dims = data.x.device, data.x.size(-1) // 2
-    batch = data.batch if 'batch' in data else None
-    num_systems = 1 if batch is None else data.num_graphs
-    axis = torch.rand(num_systems, num_dims, generator=generator,
-                      device=device).argsort(-1)
+    batched = 'batch' in data
+    axis = torch.rand(data.num_graphs if batched else 1, num_dims,
+                      generator=generator, device=device).argsort(-1)
     sign = torch.randint(2, axis.size(), generator=generator, device=device)
     sign = 1 - 2 * sign.to(data.x.dtype)
     # Velocities as positions, [S, 1, 2 D].
     axis = torch.cat([axis, axis + num_dims], dim=-1).unsqueeze(1)
     sign = torch.cat([sign, sign], dim=-1).unsqueeze(1)
-    if batch is not None:
-        axis, sign = axis[batch], sign[batch]
+    if batched:
+        axis, sign = axis[data.batch], sign[data.batch]
     out = copy.copy(data)
     for name in ('x', 'y'):
         if name in data:

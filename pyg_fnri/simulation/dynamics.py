@@ -75,9 +75,8 @@ def simulate(
     Args:
         forces (sequence of Force): The forces. numba compiles each kind of
             them once, which takes some seconds.
-        num_systems (int): Number of systems :math:`S`.
-        num_particles (int): Number of particles :math:`N`.
-        num_dimensions (int): Number of dimensions :math:`D`.
+        num_systems, num_particles, num_dimensions (int): Their numbers
+            :math:`S`, :math:`N` and :math:`D`.
         seed (int): Seed of all randomness.
         num_steps (int): Number of steps, a multiple of ``sample_every``.
         step_size (float): Length of a step in second.

@@ -7,11 +7,11 @@ import pytest
 import torch
 from known_laws import LAWS
 from misspecified_batches import batches
+from outside_assumptions import Lawful, UnequalMasses
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory, fully_connected
 from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.experiments.misspecified import Lawful, UnequalMasses
 from pyg_fnri.inference import AnnealingStep, refine
 from pyg_fnri.inference.evidence import find_choices
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
