@@ -21,7 +21,7 @@ LEVELS = [
     ['recipes'],
     ['training'],
     ['evaluation', 'application'],
-    ['experiments'],
+    ['selection'],
 ]
 # What `simulation` may use, besides the standard library.
 SIMULATION_NEEDS = {'numpy', 'numba', 'rich'}

@@ -53,6 +53,9 @@ class Transitions:
     def __init__(self, trajectories: Sequence[Tensor], choices: Pairs,
                  interval: float, half_width: Optional[float] = None,
                  mass: Optional[Tensor] = None) -> None:
+        if not all(bool(x.isfinite().all()) for x in trajectories):
+            raise ValueError('Expected finite trajectories, but some of their '
+                             'values are NaN or infinite.')
         self.choices = choices
         self.mass = mass
         start = torch.cat([x[:, :-1] for x in trajectories], dim=1)

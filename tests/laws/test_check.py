@@ -1,9 +1,9 @@
 import pytest
 import torch
 from misspecified_batches import batches
+from outside_assumptions import Friction, Lawful
 from torch_geometric.data import Batch
 
-from pyg_fnri.experiments.misspecified import Friction, Lawful
 from pyg_fnri.laws import check_laws
 from pyg_fnri.nn import (
     ForceLaw,

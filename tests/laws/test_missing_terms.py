@@ -2,10 +2,7 @@ import numpy as np
 import pytest
 import torch
 from misspecified_batches import batches
-from torch_geometric.data import Batch
-
-from pyg_fnri.data import from_trajectory
-from pyg_fnri.experiments.misspecified import (
+from outside_assumptions import (
     Friction,
     Lawful,
     Magnetic,
@@ -13,6 +10,9 @@ from pyg_fnri.experiments.misspecified import (
     Trap,
     UnequalMasses,
 )
+from torch_geometric.data import Batch
+
+from pyg_fnri.data import from_trajectory
 from pyg_fnri.inference import refine
 from pyg_fnri.laws import fit_force_laws
 from pyg_fnri.laws.fit import LawFit

@@ -4,6 +4,7 @@ import math
 import pytest
 import torch
 from misspecified_batches import batches
+from outside_assumptions import Friction
 from small_training import (
     assert_same_state,
     build,
@@ -13,7 +14,6 @@ from small_training import (
     validate,
 )
 
-from pyg_fnri.experiments.misspecified import Friction
 from pyg_fnri.inference import AnnealingStep
 from pyg_fnri.inference.evidence import find_choices
 from pyg_fnri.inference.impulses import Transitions
