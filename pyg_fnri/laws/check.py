@@ -139,8 +139,7 @@ def check_laws(
     linear_step: LinearStep,
     units: Scaling,
 ) -> LawCheck:
-    r"""Compares force laws with the networks that they replaced, without
-    labels.
+    r"""Compares force laws with the networks that they replaced, label-free.
 
     Each of the two infers graphs from :obj:`x`, refined by its own predictions
     of these frames, and then predicts :obj:`y` one step at a time. Its errors
