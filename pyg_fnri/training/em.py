@@ -22,14 +22,13 @@ from pyg_fnri.laws import (
 )
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_em
+from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.module import EncoderDistillation, RelationalInference
 from pyg_fnri.training.recipes import EMSettings
 from pyg_fnri.training.trainer import (
-    load_checkpoint,
     make_trainer,
     quiet_lightning,
-    save_checkpoint,
     train_module,
 )
 

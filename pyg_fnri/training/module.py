@@ -218,31 +218,32 @@ class RelationalInference(pl.LightningModule):
         state = self._generator_state
         if state is None:
             state = self.generator.get_state()
-        self.generator = torch.Generator(self.device)
-        # The state of another kind of device says nothing to this one.
-        if state.size() == self.generator.get_state().size():
-            self.generator.set_state(state.cpu())
-        else:
-            self.generator.manual_seed(self.config.seed)
+        self._new_generator(state, self.device)
         self._generator_state = None
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint['config'] = asdict(self.config)
-        checkpoint['generator'] = self.generator.get_state().cpu()
+        checkpoint['generator'] = self.generator.get_state()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         # Only when training starts is it known on which device.
         self._generator_state = checkpoint['generator']
 
     def __getstate__(self) -> dict[str, Any]:
-        # Generators cannot be sent to another process.
-        state = self.__dict__.copy()
-        state['_generator_state'] = state.pop('generator').get_state().cpu()
-        return state
+        # A generator cannot be sent to another process, its state can.
+        state = self.generator.get_state().numpy().tobytes()
+        return {**self.__dict__, 'generator': state}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self.generator = torch.Generator().manual_seed(self.config.seed)
+        content = bytearray(state['generator'])
+        self._new_generator(torch.frombuffer(content, dtype=torch.uint8))
+
+    def _new_generator(self, state: Tensor, device: Any = 'cpu') -> None:
+        self.generator = torch.Generator(device).manual_seed(self.config.seed)
+        # The state of another kind of device says nothing to this one.
+        if state.size() == self.generator.get_state().size():
+            self.generator.set_state(state)
 
     def _log_prediction(self, batch: Data, edge_type: Tensor) -> None:
         """Loss of what a graph predicts, and errors of its rollouts."""
