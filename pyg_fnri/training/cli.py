@@ -196,7 +196,7 @@ def given_reading(args: argparse.Namespace) -> dict[str, Any]:
     """What was given of how the trajectories `data` are read: arguments of
     :class:`~pyg_fnri.datasets.TrajectoryTable`."""
     out = given(args, Reading)
-    if is_array(args.data) and not os.path.isdir(args.data):
+    if not os.path.isdir(args.data) and is_array(args.data):
         for name in {'position', 'velocity', 'mass'} & out.keys():
             out[name] = _numbered(out[name])
     return out

@@ -29,16 +29,8 @@ def make_trainer(
     accelerator: str = 'auto',
     last: Optional[str] = None,
 ) -> pl.Trainer:
-    """Lightning's trainer for a new run, or one that goes on.
-
-    Args:
-        module: What is trained.
-        num_systems: Size of the training split.
-        out: The directory of the run.
-        val_every: Steps between validations.
-        accelerator: As Lightning has it.
-        last: The checkpoint that the run is resumed from.
-    """
+    """Lightning's trainer for a new run in a directory, or one that goes on
+    from its last checkpoint; for a training split of so many systems."""
     recipe = module.recipe
     num_steps = num_systems // recipe.batch_size
     if num_steps == 0:
@@ -80,19 +72,8 @@ def train_module(
     out: str,
     last: Optional[str] = None,
 ) -> RelationalInference:
-    """Trains until the recipe's end, and draws the curves.
-
-    Args:
-        trainer: From :func:`make_trainer`.
-        module: What is trained, its units fitted.
-        train: The training systems.
-        val: The validation systems.
-        out: The directory of the run.
-        last: The checkpoint that the run is resumed from.
-
-    Returns:
-        The best checkpoint's module, in evaluation mode.
-    """
+    """Trains a module, whose units are fitted, until the recipe's end, draws
+    the curves, and gives the best checkpoint's module."""
     start = time.monotonic()
     generator = torch.Generator().manual_seed(module.config.seed)
     trainer.fit(
@@ -136,31 +117,29 @@ class StepsProgressBar(RichProgressBar):
 
 
 class ValidationLines(pl.Callback):
-    """Prints a line after each validation, above the progress bar; what one
-    reads where there is no terminal to draw a bar on. In brackets are the
-    accuracies of single layers, and, to compare the error of rollouts with,
-    those of the linear step and of standing still."""
+    """Prints a line after each validation, also where there is no terminal to
+    draw a bar on; in brackets the accuracies of single layers, and the errors
+    of the linear step and of standing still."""
     def on_validation_end(self, trainer: pl.Trainer,
                           pl_module: pl.LightningModule) -> None:
         if not trainer.is_global_zero:
             return
         figures: dict[str, str] = {}
-        asides: dict[str, list[str]] = {}
+        asides: dict[str, list[str]] = {'accuracy': [], 'rollout_mse': []}
         for name, value in sorted(trainer.callback_metrics.items()):
             if not name.startswith('val_'):
                 continue
             name = name.removeprefix('val_').removesuffix('_share')
+            word = f"{name.removeprefix('accuracy_')} {value:.4g}"
             if name.startswith('accuracy_'):
-                aside = name.removeprefix('accuracy_')
-                asides.setdefault('accuracy', []).append(f'{aside} {value:.4g}')
+                asides['accuracy'].append(word)
             elif name in ('linear_mse', 'static_mse'):
-                aside = name.removesuffix('_mse')
-                asides.setdefault('rollout_mse',
-                                  []).append(f'{aside} {value:.4g}')
+                asides['rollout_mse'].append(word.replace('_mse', ''))
             else:
-                figures[name] = f'{name} {value:.4g}'
+                figures[name] = word
         for name, of in asides.items():
-            figures[name] += f' ({", ".join(of)})'
+            if of:
+                figures[name] += f' ({", ".join(of)})'
         print(f'step {trainer.global_step}   ' + '   '.join(figures.values()),
               flush=True)
 
