@@ -15,26 +15,22 @@ into --out:
 - trajectories.png: predicted from the last frame looked at, over true ones,
   of the first systems, where frames remain.
 
-Trajectories are read as they were in training, which the checkpoint remembers:
-columns of the same names, velocities derived in the same way. Options such as
---position say otherwise. Of a folder of arrays as the research code of NRI and
-fNRI has it, graphs of the test systems are inferred.
+Trajectories are read as they were in training, which the checkpoint remembers;
+options such as --position say otherwise. Of a folder of arrays as the research
+code of NRI and fNRI has it, graphs of the test systems are inferred.
 
 Layers and types are numbered as the model does, which was not told what they
 are: layer 0 may be any kind of interaction. Where the recipe is quick, type 0
 is no interaction.
 
-Recordings of the same particles, one organism or one experiment repeated, have
-one graph:
-
     python scripts/infer.py --checkpoint runs/mine/best.ckpt --data my.csv \\
         --shared --out runs/mine/graph
 
-pools what all systems tell about each pair; with --refine, each is refined
-first. edges.csv then has no column system, as its edges are those of all of
-them. Systems count as independent observations. Windows of one recording are
-not quite that, so that the probabilities are overconfident: what is wrong about
-one window is wrong about the next one, too.
+infers one graph of recordings of the same particles, one organism or one
+experiment repeated: it pools what all systems tell about each pair, and with
+--refine, each is refined first. Systems count as independent observations.
+Windows of one recording are not quite that, so that the probabilities are
+overconfident.
 """
 import argparse
 import time
@@ -42,7 +38,7 @@ from typing import Optional
 
 import pandas as pd
 
-from pyg_fnri.application import (
+from pyg_fnri.evaluation import (
     OwnSystems,
     check_results,
     check_sizes,
@@ -81,9 +77,8 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
         'the same frames')
     parser.add_argument(
         '--shared', action='store_true',
-        help='one graph for all systems, which must have the same particles: '
-        'the pooled posterior, overconfident where they are windows of one '
-        'recording [a graph each]')
+        help='one graph for all systems, which must have the '
+        'same particles [a graph each]')
     parser.add_argument('--out', required=True, metavar='DIR',
                         help='where results go; made if need be')
     parser.add_argument('--overwrite', action='store_true',

@@ -13,7 +13,6 @@ ROOT = Path(__file__).parent.parent / PACKAGE
 # new one needs a place here.
 LEVELS = [
     ['simulation', 'data', 'losses'],
-    ['candidates'],
     ['transforms', 'loader', 'nn', 'convert'],
     ['datasets', 'metrics'],
     ['inference'],
@@ -22,7 +21,7 @@ LEVELS = [
     ['recipes'],
     ['training'],
     ['evaluation', 'application'],
-    ['experiments'],
+    ['selection'],
 ]
 # What `simulation` may use, besides the standard library.
 SIMULATION_NEEDS = {'numpy', 'numba', 'rich'}

@@ -1,7 +1,6 @@
 """Do force laws hold? Asked of frames that they were not fitted to."""
 import copy
 from dataclasses import dataclass
-from typing import Optional
 
 import torch
 from torch import Tensor
@@ -23,15 +22,14 @@ from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
 
 #: Two sweeps for networks, whose errors are far above those of laws.
 NETWORK_ANNEALING = (AnnealingStep(0.05, 1.0), AnnealingStep(0.05, 1.0))
-
-#: Differences below this, in nat per number, decide nothing.
+#: The least difference that counts, in nat per number.
 MARGIN = 0.02
 #: The share that laws may leave unexplained, unless it is noise, and the share
 #: of particles of which they may leave more than that.
 MAX_UNEXPLAINED, MAX_PARTICLES = 0.05, 0.1
-#: The correlation of errors from frame to frame above which they are no noise.
+#: Correlation between successive errors above which they are no noise.
 MIN_PERSISTENCE = 0.3
-#: Fewer systems that meet walls than this decide nothing.
+#: The least number of systems that meet walls for these to be judged.
 MIN_AT_WALLS = 5
 
 
@@ -43,20 +41,17 @@ class LawCheck:
     frames that follow those that graphs were inferred from; less is better.
 
     Args:
-        laws: The score of the laws.
-        networks: That of the networks in whose place the laws are.
-        linear: That of a linear step without interactions.
-        behind: Laws minus networks, paired by system.
-        ahead: Linear step minus laws, paired by system.
-        unexplained: Median absolute error of the laws, as a share of that of
-            the linear step.
-        unexplained_by_networks: The same of the networks.
+        laws, networks, linear: Scores of the laws, of the networks in whose
+            place they are, and of a linear step without interactions.
+        behind, ahead: Laws minus networks, and linear step minus laws, paired
+            by system.
+        unexplained, unexplained_by_networks: Median absolute errors of laws
+            and of networks, as shares of that of the linear step.
         particles: Share of the particles of which laws leave more than
-            :data:`MAX_UNEXPLAINED`: a median hides what concerns fewer than
-            half of them.
+            :data:`MAX_UNEXPLAINED`, which a median hides.
         persistence: Correlation of the laws' errors of velocity between
-            successive steps, clipped at three widths: about -0.5 of noise,
-            positive where a force is missing or wrong.
+            successive steps: about -0.5 of noise, positive where a force is
+            missing or wrong.
         at_walls: Laws minus linear step in steps that meet a wall, by system;
             None where hardly any does.
         one_way: Laws minus the same laws on directed graphs, by system; None
@@ -74,8 +69,8 @@ class LawCheck:
     unexplained_by_networks: float
     particles: float
     persistence: float
-    at_walls: Optional[Estimate]
-    one_way: Optional[Estimate]
+    at_walls: Estimate | None
+    one_way: Estimate | None
     slope: float
     findings: tuple[Finding, ...]
     num_systems: int
@@ -88,17 +83,16 @@ class LawCheck:
     @property
     def reasons(self) -> list[str]:
         """Reasons against the laws, a sentence each."""
+        unexplained = (self.unexplained > MAX_UNEXPLAINED
+                       or self.particles > MAX_PARTICLES)
         out = []
         if clearly_above(self.behind):
             out.append(f'The networks that the laws replaced predict better, '
-                       f'by {_text(self.behind)} nat a feature.')
+                       f'by {self.behind} nat a feature.')
         if not clearly_above(self.ahead):
             out.append(f'The laws predict no better than a linear step '
-                       f'without interactions; their lead is '
-                       f'{_text(self.ahead)} nat a feature.')
-        if self.persistence > MIN_PERSISTENCE and (
-                self.unexplained > MAX_UNEXPLAINED
-                or self.particles > MAX_PARTICLES):
+                       f'without interactions, by {self.ahead} nat a feature.')
+        if unexplained and self.persistence > MIN_PERSISTENCE:
             out.append(f'The laws leave {self.unexplained:.0%} of the effect '
                        f'of forces unexplained (over {MAX_UNEXPLAINED:.0%} in '
                        f'{self.particles:.0%} of the particles), which is no '
@@ -107,7 +101,7 @@ class LawCheck:
                        f'graphs are wrong.')
         if self.one_way is not None and clearly_above(self.one_way):
             out.append(f'Some interactions seem to be one-way, as directed '
-                       f'graphs predict better by {_text(self.one_way)} nat a '
+                       f'graphs predict better by {self.one_way} nat a '
                        f'feature; train again with undirected=False.')
         if slips(self.slope):
             out.append(slip_message(self.slope))
@@ -119,14 +113,11 @@ class LawCheck:
     def __str__(self) -> str:
         numbers = (
             f'held-out single steps of {self.num_systems} systems, in nat a '
-            f'feature (less is better): laws {_text(self.laws)}, networks '
-            f'{_text(self.networks)}, linear step {_text(self.linear)}; '
-            f'unexplained of the effect of forces: laws '
-            f'{self.unexplained:.1%}, networks '
-            f'{self.unexplained_by_networks:.1%}')
-        if (self.unexplained > MAX_UNEXPLAINED
-                and self.persistence <= MIN_PERSISTENCE):
-            numbers += '; the errors of the laws are noise'
+            f'feature (less is better): laws {self.laws}, networks '
+            f'{self.networks}, linear step {self.linear}; unexplained of the '
+            f'effect of forces: laws {self.unexplained:.1%}, networks '
+            f'{self.unexplained_by_networks:.1%}; correlation of successive '
+            f'errors: {self.persistence:.2f} (below {MIN_PERSISTENCE}: noise)')
         if self.holds:
             return f'The force laws hold: {numbers}.'
         return '\n'.join([
@@ -140,10 +131,6 @@ def clearly_above(value: Estimate) -> bool:
     return value.mean > max(2 * value.error, MARGIN)
 
 
-def _text(value: Estimate) -> str:
-    return f'{value.mean:.2f} ± {value.error:.2f}'
-
-
 @torch.no_grad()
 def check_laws(
     laws: RelationalAutoEncoder,
@@ -152,16 +139,14 @@ def check_laws(
     linear_step: LinearStep,
     units: Scaling,
 ) -> LawCheck:
-    r"""Compares force laws with the networks that they replaced, and looks
-    for what their errors depend on. Labels are not used.
+    r"""Compares force laws with the networks that they replaced, label-free.
 
-    Each of the two infers the graph of each system from :obj:`x`, refined by
-    its own predictions of these frames, and then predicts :obj:`y` one step
-    at a time. Its errors :math:`e` are scored by the log-likelihood of a
-    Cauchy distribution, :math:`\log \pi s + \log(1 + e^2 / s^2)`, with widths
-    :math:`s` (one of positions and one of velocities) fitted to :obj:`x`:
-    a proper score without a tolerance to choose, in which the few close
-    encounters, hundreds of times worse than the rest, do not decide alone.
+    Each of the two infers graphs from :obj:`x`, refined by its own predictions
+    of these frames, and then predicts :obj:`y` one step at a time. Its errors
+    :math:`e` are scored by the log-likelihood of a Cauchy distribution,
+    :math:`\log \pi s + \log(1 + e^2 / s^2)`, with widths :math:`s` (one of
+    positions and one of velocities) fitted to :obj:`x`: a proper score without
+    a tolerance, in which a few close encounters do not decide alone.
 
     Laws can win and be wrong where the networks have hardly been trained. So
     they also have to beat a linear step, at walls, too, and their errors must
@@ -183,32 +168,35 @@ def check_laws(
                          "`pyg_fnri.transforms.SplitTrajectory`.")
     first = max(m.decoder.burn_in for m in (laws, networks)) - 1
 
-    def errors(model: RelationalAutoEncoder, edge_type: Tensor,
-               x: Tensor) -> Tensor:
-        """Of single steps, in units of the linear step's residual."""
-        edge_attr = model.latent.encode_types(edge_type).to(x.dtype)
-        predicted = model.scaling.inverse(
-            model.decoder.one_step(model.scaling(x), data.edge_index,
-                                   per_mass(edge_attr, data)))
-        error = (units(x[:, 1:]) - units(predicted)) / linear_step.scale
-        return error[:, first:]
+    def misses(model: RelationalAutoEncoder, edge_type: Tensor) -> list[Tensor]:
+        """Errors of single steps along x and along y, in units of the linear
+        step's residual, [num_nodes, num_transitions, F]."""
+        out = []
+        for x in (data.x, data.y):
+            edge_attr = model.latent.encode_types(edge_type).to(x.dtype)
+            predicted = model.scaling.inverse(
+                model.decoder.one_step(model.scaling(x), data.edge_index,
+                                       per_mass(edge_attr, data)))
+            error = (units(x[:, 1:]) - units(predicted)) / linear_step.scale
+            out.append(error[:, first:])
+        return out
 
     graph = refine(laws, data).edge_type
     other = refine(networks, data, NETWORK_ANNEALING).edge_type
-    candidates = {'laws': (laws, graph), 'networks': (networks, other)}
+    missed = {'laws': misses(laws, graph), 'networks': misses(networks, other)}
+    missed['linear'] = [
+        linear_step.residual(units(x))[:, first:] for x in (data.x, data.y)
+    ]
     if laws.latent.undirected:
         directed = copy.deepcopy(laws)
         directed.latent.undirected = False
-        candidates['one way'] = directed, refine(directed, data).edge_type
-    # Errors along x and along y, [num_nodes, num_transitions, F] each.
-    missed = {
-        name: (errors(*pair, data.x), errors(*pair, data.y))
-        for name, pair in candidates.items()
-    }
-    missed['linear'] = (linear_step.residual(units(data.x))[:, first:],
-                        linear_step.residual(units(data.y))[:, first:])
+        other = refine(directed, data).edge_type
+        missed['one way'] = misses(directed, other)
     rounding = torch.finfo(data.x.dtype).eps / linear_step.scale
-    nll = {name: _nll(*pair, rounding) for name, pair in missed.items()}
+    nll = {
+        name: _nll(seen, later, rounding)
+        for name, (seen, later) in missed.items()
+    }
     score = {
         name: scatter(part.flatten(1).mean(1), data.batch, reduce='mean')
         for name, part in nll.items()
@@ -229,9 +217,8 @@ def check_laws(
         unexplained_by_networks=median['networks'] / median['linear'],
         particles=much.double().mean().item(),
         persistence=_persistence(missed['laws'][1]),
-        at_walls=_at_walls(nll['laws'] - nll['linear'],
-                           _meets_walls(linear_step, units(data.y))[:, first:],
-                           data.batch),
+        at_walls=_at_walls(nll['laws'] - nll['linear'], linear_step,
+                           units(data.y[:, first:-1]), data.batch),
         one_way=mean_of_systems(score['laws'] - score['one way'])
         if 'one way' in score else None,
         slope=velocity_slope(data.x, interval),
@@ -242,12 +229,12 @@ def check_laws(
 
 def _nll(seen: Tensor, later: Tensor, rounding: Tensor) -> Tensor:
     """The score of each later error, with widths fitted to those seen."""
-    parts = zip(*(x.chunk(2, dim=-1) for x in (seen, later, rounding)))
-    return torch.cat([
-        cauchy_nll(new, cauchy_width(known,
-                                     floor.max().item()))
-        for known, new, floor in parts
-    ], dim=-1)
+    out = []
+    for known, new, floor in zip(seen.chunk(2, -1), later.chunk(2, -1),
+                                 rounding.chunk(2, -1)):
+        width = cauchy_width(known, floor.max().item())
+        out.append(cauchy_nll(new, width))
+    return torch.cat(out, dim=-1)
 
 
 def _persistence(errors: Tensor) -> float:
@@ -259,16 +246,12 @@ def _persistence(errors: Tensor) -> float:
     return (product / errors.square().mean().clamp(min=1e-300)).item()
 
 
-def _meets_walls(linear_step: LinearStep, x: Tensor) -> Tensor:
-    """Whether a linear step has to fold, [num_nodes, num_transitions]."""
-    state = x[:, :-1]
-    free = state + torch.nn.functional.linear(state, linear_step.weight,
-                                              linear_step.bias)
-    return (linear_step.walls(free) != free).any(-1)
-
-
-def _at_walls(difference: Tensor, met: Tensor,
-              system: Tensor) -> Optional[Estimate]:
+def _at_walls(difference: Tensor, linear_step: LinearStep, x: Tensor,
+              system: Tensor) -> Estimate | None:
+    """The mean difference in steps where the linear step has to fold."""
+    free = x + torch.nn.functional.linear(x, linear_step.weight,
+                                          linear_step.bias)
+    met = (linear_step.walls(free) != free).any(-1)
     total = scatter((difference.mean(-1) * met).sum(1), system)
     count = scatter(met.sum(1).to(total), system)
     if int((count > 0).sum()) < MIN_AT_WALLS:

@@ -1,10 +1,9 @@
 """Force laws from scratch: several starts, compared on held-out systems."""
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.inference.impulses import Transitions
@@ -24,37 +23,26 @@ from pyg_fnri.laws.fit import (
     State,
     fit_force_laws,
 )
-from pyg_fnri.metrics.assignment import assign
+from pyg_fnri.metrics import assign
 from pyg_fnri.nn import RelationalAutoEncoder
 
-#: Two starts confirm each other if the worse one explains this share of what
-#: the better one does, in nat.
+#: Share of what the better of two starts explains, in nat, that the worse one
+#: has to explain to confirm it.
 AGREEING = 0.95
-
 #: Steps in a nat: sums of integers are exact, so ties of orders are found.
 RESOLUTION = 2**20
 
 
 class Start(NamedTuple):
-    r"""The outcome of a start.
-
-    Args:
-        number: 0 is the encoder's guess, others are random graphs.
-        cost: See :func:`held_out_cost`; below 0 where laws explain something.
-    """
+    """A start from the encoder's graphs (number 0) or from random ones, and its
+    :func:`held_out_cost`, below 0 where laws explain something."""
     number: int
     cost: float
 
 
 class Discovery(NamedTuple):
-    """How force laws were found.
-
-    Args:
-        starts: All starts, in order.
-        best: The one whose laws were kept.
-        confirmed: Whether another start found laws that are as good. If not,
-            the search may have got stuck.
-    """
+    """All starts, the best one, whose laws were kept, and whether another one
+    found laws that are as good: if not, the search may have got stuck."""
     starts: list[Start]
     best: Start
     confirmed: bool
@@ -69,23 +57,20 @@ def discover_force_laws(
     num_pilot: int = 100,
     max_starts: int = 5,
     max_rounds: int = MAX_ROUNDS,
-    on_start: Optional[Callable[[Start], None]] = None,
-    on_iteration: Optional[Callable[[Progress], None]] = None,
+    on_start: Callable[[Start], None] | None = None,
+    on_iteration: Callable[[Progress], None] | None = None,
 ) -> Discovery:
-    """Finds force laws and graphs from scratch: the encoder need not have
-    been trained.
+    """Finds force laws and graphs from scratch, in place: the encoder need not
+    have been trained.
 
-    On a few of the systems, laws and graphs are fitted to each other and
+    On a few systems, laws and graphs are fitted to each other and
     disentangled (:func:`~pyg_fnri.laws.disentangle.disentangle`), first from
     the encoder's graphs, then from random ones, until the laws that explain
-    held-out systems best have been found twice. From these laws, all systems
-    are fitted (:func:`fit_force_laws`). Layers are put into the order of the
-    encoder's posterior.
+    held-out systems best have been found twice. From these, in the order of the
+    encoder's posterior, all systems are fitted (:func:`fit_force_laws`).
 
     Args:
-        model: A model whose decoder's layer is a
-            :class:`~pyg_fnri.nn.ForceLawDecoder`; its laws are fitted in
-            place.
+        model: Its decoder's layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`.
         data: Systems with :obj:`x` and, where known, :obj:`y` and
             :obj:`mass`.
         generator: Source of randomness.
@@ -101,7 +86,7 @@ def discover_force_laws(
     _halves(judge)  # Better told now than after a start.
     fit.fit_units()
     starts: list[Start] = []
-    best: Optional[tuple[Start, State]] = None
+    best: tuple[Start, State] | None = None
     confirmed = False
     for number in range(max_starts):
         if number == 0:
@@ -138,40 +123,34 @@ def discover_force_laws(
 
 def _pilot_and_held_out(data: Data, num_pilot: int) -> tuple[Data, Data]:
     """The first systems, and as many others; a system alone is both."""
-    batch: Optional[Tensor] = data.get('batch')
-    num_systems = 1 if batch is None else int(batch.max()) + 1
-    if batch is None or num_systems == 1:
+    batch = data.get('batch')
+    if batch is None or int(batch.max()) == 0:
         return data, data
-    size = min(num_pilot, (num_systems + 1) // 2)
+    size = min(num_pilot, (int(batch.max()) + 2) // 2)
     keys = ('x', 'y', 'mass', 'edge_index', 'batch')
-    kept = Data(**{k: data[k] for k in keys if data.get(k) is not None})
-    pilot = kept.subgraph(batch < size)
-    held_out = kept.subgraph((batch >= size) & (batch < 2 * size))
+    known = Data(**{k: data[k] for k in keys if data.get(k) is not None})
+    held_out = known.subgraph((batch >= size) & (batch < 2 * size))
     held_out.batch = held_out.batch - size
-    return pilot, held_out
+    return known.subgraph(batch < size), held_out
 
 
 def held_out_cost(judge: LawFit, generator: torch.Generator) -> float:
     """How badly laws explain held-out systems: graphs are inferred from the
     first half of their transitions, and errors are those of the second half.
-
-    Args:
-        judge: The systems; their graphs are searched anew.
-        generator: Source of random graphs.
-
-    Returns:
-        The median over systems of the negative log-likelihood of errors,
-        Cauchy's, in nat per number, less that without forces.
-    """
+    The median over systems of the negative log-likelihood of errors, Cauchy's,
+    in nat per number, less that without forces."""
     search, (seen, later) = judge.search, _halves(judge)
     search.choice = search.draw(generator)
     find_graphs(search, judge.evidence(seen), without_prior(ANNEALING), 0,
                 generator)
-    evidence = judge.evidence(later)
-    left = evidence.errors(search.channels)
-    idle = evidence.errors(torch.zeros_like(search.channels))
-    gain = _surprise(judge, idle, later) - _surprise(judge, left, later)
-    return -gain.median().item()
+    evidence, nll = judge.evidence(later), []
+    for channels in (torch.zeros_like(search.channels), search.channels):
+        errors = evidence.errors(channels)
+        width = torch.stack(
+            [cauchy_width(part) for part in errors[later.valid].unbind(-1)])
+        surprise = cauchy_nll(errors, width).mean(-1) * later.valid
+        nll.append(judge.mean_of_systems(surprise.sum(-1), later))
+    return -(nll[0] - nll[1]).median().item()
 
 
 def _halves(judge: LawFit) -> tuple[Transitions, Transitions]:
@@ -181,75 +160,52 @@ def _halves(judge: LawFit) -> tuple[Transitions, Transitions]:
     if total < 2:
         raise ValueError(f"Graphs and laws are judged by different "
                          f"transitions, which takes two, but there is {total}; "
-                         f"observe at least three frames, or give a "
-                         f"continuation y.")
+                         f"observe three frames, or give a continuation y.")
     if not 0 < first < total:
         first = (total + 1) // 2
     return (judge.transitions.take(slice(0, first)),
             judge.transitions.take(slice(first, None)))
 
 
-def _surprise(judge: LawFit, errors: Tensor,
-              transitions: Transitions) -> Tensor:
-    """The negative log-likelihood of each system's errors, in nat per number,
-    :obj:`[num_systems]`."""
-    width = errors.new_ones(errors.size(-1))
-    if bool(transitions.valid.any()):
-        seen = errors[transitions.valid]
-        width = torch.stack([cauchy_width(part) for part in seen.unbind(-1)])
-    nll = cauchy_nll(errors, width).mean(-1) * transitions.valid
-    return judge.mean_of_systems(nll.sum(-1), transitions)
-
-
 def align(search: GraphSearch, state: State) -> State:
     """Laws and graphs in the order of layers, and of types within a layer,
     that agrees best with the encoder's posterior; of equally good ones, the
-    first.
+    first. Layers of equally many types may change places, and so may the types
+    of a layer that have a channel.
 
-    Layers of equally many types may change places, and so may the types of a
-    layer that have a channel. The posterior is a product over layers, so both
-    are assignment problems, of types and then of layers.
+    The posterior is a product over layers, so both are assignment problems.
     """
-    found, channels = search.types[state.choice], _channels(search)
+    options, types, found = search.options, search.types, state.choice
+    # Channels of each type; the null type stays where it has none.
+    kinds = [[
+        int(options[types[:, layer] == k].amin(0).sum())
+        for k in range(log_q.size(1))
+    ] for layer, log_q in enumerate(search.log_posterior)]
     fits: dict[tuple[int, int], int] = {}
-    meanings: dict[tuple[int, int], list[int]] = {}
-    for old, new in product(range(len(channels)), repeat=2):
-        kinds = [[len(own) for own in channels[a]] for a in (old, new)]
-        if sorted(kinds[0]) == sorted(kinds[1]):
-            one_hot = torch.nn.functional.one_hot(found[:, old], len(kinds[0]))
+    former: dict[tuple[int, int], list[int]] = {}  # Of each new type.
+    for old, new in product(range(len(kinds)), repeat=2):
+        if sorted(kinds[old]) == sorted(kinds[new]):
             log_q = search.log_posterior[new].double() * RESOLUTION
-            score = one_hot.double().t() @ log_q.round()
-            # The null type stays what it is, where it has no channel.
+            score = log_q.new_zeros(log_q.size(1), log_q.size(1))
+            score.index_add_(0, types[found, old], log_q.round())
             allowed = {
                 (k, m): int(score[k, m])
                 for k, m in product(range(len(score)), repeat=2)
-                if kinds[0][k] == kinds[1][m]
+                if kinds[old][k] == kinds[new][m]
             }
-            meanings[old, new] = _assignment(allowed)
+            former[old, new] = _assignment(allowed)
             fits[old, new] = sum(allowed[k, m]
-                                 for m, k in enumerate(meanings[old, new]))
-    order = list(range(search.options.size(1)))
-    types = torch.empty_like(search.types)
+                                 for m, k in enumerate(former[old, new]))
+    renamed = torch.empty_like(types)
     for new, old in enumerate(_assignment(fits)):
-        meaning = meanings[old, new]  # Of each new type, the one found.
-        for own, former in zip(channels[new], meaning):
-            for channel, source in zip(own, channels[old][former]):
-                order[channel] = source
-        renamed = torch.tensor(meaning, device=types.device).argsort()
-        types[:, new] = renamed[search.types[:, old]]
-    option = (types.unsqueeze(1) == search.types).all(-1).long().argmax(-1)
-    if not torch.equal(search.options[option], search.options[:, order]):
+        order = torch.tensor(former[old, new], device=types.device)
+        renamed[:, new] = order.argsort()[types[:, old]]
+    option = (renamed.unsqueeze(1) == types).all(-1).long().argmax(-1)
+    # The former channel of each new one, [C, C].
+    same = (options[option].unsqueeze(-1) == options.unsqueeze(1)).all(0)
+    if not bool(same.any(-1).all()):
         return state  # A latent graph whose types are no channels.
-    return State(state.laws[order], option[state.choice])
-
-
-def _channels(search: GraphSearch) -> list[list[list[int]]]:
-    """The channels of each type of each layer: those that all options with
-    it have."""
-    return [[
-        search.options[search.types[:, layer] == k].amin(
-            0).nonzero().flatten().tolist() for k in range(log_q.size(1))
-    ] for layer, log_q in enumerate(search.log_posterior)]
+    return State(state.laws[same.long().argmax(-1)], option[found])
 
 
 def _assignment(weight: dict[tuple[int, int], int]) -> list[int]:

@@ -17,7 +17,6 @@ REANNEALING = tuple(
 
 #: Rounds, and bases that are annealed in a round, at the most.
 MAX_ROUNDS, NUM_TRIED = 6, 3
-
 #: Share of the cost, or of what laws explain, that another round is worth.
 LEAST_GAIN = 0.01
 
@@ -26,18 +25,16 @@ LEAST_GAIN = 0.01
 def disentangle(fit: LawFit, generator: torch.Generator,
                 max_rounds: int = MAX_ROUNDS,
                 num_tried: int = NUM_TRIED) -> None:
-    r"""Looks for laws that explain the motion better, among combinations of
-    the present ones.
+    r"""Replaces laws by combinations of them that explain the motion better.
 
     Where interactions add up, graphs and laws that are fitted to each other
     from a poor start end in an entangled optimum: of two forces :math:`s` and
     :math:`c`, the laws found are, for example, :math:`s + c` and :math:`-c`,
     which explain all pairs but those with :math:`c` alone. No change of single
     pairs leads out of it, but a change of basis does. Two laws at a time are
-    replaced by other sums and differences of them (with determinant ±1), and
-    each pair's types by those that come closest to the force it had; the best
-    few bases are annealed anew, and the best of these is kept if it explains
-    more.
+    replaced by sums and differences of them (with determinant ±1), and each
+    pair's types by those that come closest to the force it had; the best few
+    bases are annealed anew, and the best of these is kept if it explains more.
 
     Args:
         fit: Graphs and laws, fitted to each other; improved in place.
@@ -88,15 +85,9 @@ def disentangle(fit: LawFit, generator: torch.Generator,
 
 def bases(options: Tensor) -> list[Tensor]:
     """Bases that two laws of different layers can be replaced by, the present
-    one first: matrices of -1, 0 and 1 with determinant ±1, each given once up
-    to the order of its rows.
-
-    Args:
-        options: Channels of each combination of types, :obj:`[M, C]`.
-
-    Returns:
-        Each :obj:`[C, C]`, a row per new law in terms of the old ones.
-    """
+    one first: matrices :obj:`[C, C]` of -1, 0 and 1 with determinant ±1, a row
+    per new law in terms of the old ones, in any order but once. Options are
+    the channels of each combination of types, :obj:`[M, C]`."""
     num_channels = options.size(1)
     eye = torch.eye(num_channels, dtype=options.dtype, device=options.device)
     out = {_rows(eye): eye}

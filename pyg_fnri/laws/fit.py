@@ -2,11 +2,12 @@
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import scatter
 
 from pyg_fnri.inference.impulses import (
     ImpulseEvidence,
@@ -34,36 +35,22 @@ EM_ANNEALING = (AnnealingStep(0.3, 1.0), AnnealingStep(0.1, 0.5),
                 AnnealingStep(0.05, 0.3), AnnealingStep(0.02, 0.2),
                 AnnealingStep(0.01, 0.1), AnnealingStep(0.005, 0.1),
                 AnnealingStep(0.003, 0.1), AnnealingStep(0.002, 0.1))
-
-#: A few graphs that are stuck do no harm to laws.
+#: Of graphs in the end: a few that are stuck do no harm to laws.
 NUM_RESTARTS = 8
-
-#: Changes of a particle between two frames that laws are fitted to in the end,
+#: Changes of particles between two frames that laws are fitted to in the end,
 #: and at the most: further ones say little new, and take memory.
 ENOUGH_CHANGES, MOST_CHANGES = 20_000, 400_000
-
-#: Where the typical distance of pairs has its place in a table, as a share of
-#: its length in logarithms: at 2 m, of those from 0.03 to 15 m.
+#: Where a table has the median distance of pairs, as a share of its length in
+#: logarithms: at 2 m, of those from 0.03 to 15 m.
 PLACE = 0.68
-
 #: Distances to look at, and the share that may lie beyond the table's ends.
 NUM_DISTANCES, MAX_OUTSIDE = 50_000, 0.05
 
-#: Transitions and errors that a bound on tolerances is estimated from, and
-#: iterations: it is rough.
-NUM_LOOKS, NUM_ROWS, NUM_ITERATIONS = 8, 1_000, 15
-
 
 class Progress(NamedTuple):
-    r"""The state of an expectation-maximisation.
-
-    Args:
-        iteration: Counted from 1.
-        changed: Share of the pairs whose types the iteration changed.
-        cost: Robust cost of the errors, with the tolerance of the last
-            iteration: comparable between iterations and runs.
-        edge_type: The present graph, :obj:`[num_edges, num_layers]`.
-    """
+    """An iteration, from 1: the share of pairs whose types it changed, the cost
+    of errors with the last tolerance, which is comparable between runs, and the
+    present graph :obj:`[num_edges, num_layers]`."""
     iteration: int
     changed: float
     cost: float
@@ -76,35 +63,32 @@ def fit_force_laws(
     data: Data,
     generator: torch.Generator,
     annealing: Sequence[AnnealingStep] = EM_ANNEALING,
-    on_iteration: Optional[Callable[[Progress], None]] = None,
+    on_iteration: Callable[[Progress], None] | None = None,
 ) -> None:
     """Fits force laws and graphs to each other, without labels, in place.
 
     Starts from the encoder's graphs, and from the model's laws unless they
     are zero. Each iteration fits the laws to the graphs (M-step,
-    :func:`fit_laws`) and then updates the graphs (E-step, iterated
-    conditional modes) with a tolerance that shrinks as far as the noise.
-    At last, graphs are searched anew
-    (:func:`~pyg_fnri.inference.refine.find_graphs`), because those that are
-    stuck bend the laws at distances where few pairs are.
+    :func:`fit_laws`) and then updates the graphs (E-step, iterated conditional
+    modes) with a tolerance that shrinks as far as the noise. At last, graphs
+    are searched anew (:func:`~pyg_fnri.inference.refine.find_graphs`), because
+    those that are stuck bend the laws at distances where few pairs are.
 
     Args:
-        model: A model whose encoder has been trained, and whose decoder's
-            layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`.
+        model: Its decoder's layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`.
         data: Systems with :obj:`x` and, where known, :obj:`y` and
             :obj:`mass`.
         generator: Source of randomness.
         annealing: One iteration each.
         on_iteration: Called after each, and once more in the end.
     """
-    fit = LawFit(model, data)
+    fit, last = LawFit(model, data), annealing[-1]
     fit.fit_units()
-    num_choices, last = fit.search.choice.numel(), annealing[-1]
 
     def report(iteration: int, changed: int, evidence: ImpulseEvidence) -> None:
         if on_iteration is not None:
             on_iteration(
-                Progress(iteration, changed / num_choices,
+                Progress(iteration, changed / fit.search.choice.numel(),
                          fit.cost(last, evidence).mean().item(),
                          fit.search.result().edge_type))
 
@@ -118,9 +102,9 @@ def fit_force_laws(
     before = fit.search.choice
     find_graphs(fit.search, fit.evidence(), annealing, NUM_RESTARTS, generator)
     # Where systems are few, all transitions say more than sixteen do.
+    enough = max(16, ENOUGH_CHANGES // fit.search.system.numel())
     fit.maximise(last, generator)
-    enough = ENOUGH_CHANGES // fit.search.system.numel()
-    fit.maximise(last, generator, max(16, enough))
+    fit.maximise(last, generator, enough)
     changed = int((fit.search.choice != before).sum())
     report(len(annealing) + 1, changed, fit.evidence())
 
@@ -132,15 +116,9 @@ class State(NamedTuple):
 
 
 class LawFit:
-    """The graphs of some systems, and the laws of a model, which it changes.
-
-    Args:
-        model: A model whose decoder's layer is a
-            :class:`~pyg_fnri.nn.ForceLawDecoder`; graphs start as its encoder
-            guesses them.
-        data: Systems with :obj:`x` and, where known, :obj:`y` and
-            :obj:`mass`.
-    """
+    """The graphs of some systems, which start as the encoder guesses them, and
+    the laws of a model, which it changes; arguments as of
+    :func:`fit_force_laws`."""
     def __init__(self, model: RelationalAutoEncoder, data: Data) -> None:
         self.layer = layer = laws_of(model)
         self.search = GraphSearch(model, data)
@@ -152,8 +130,7 @@ class LawFit:
                                        known_masses(data))
 
     def fit_units(self) -> None:
-        """Adapts laws to the units of the data: see :func:`fit_scale` and
-        :func:`fit_range`."""
+        """Adapts the laws' scale and range to the units of the data."""
         fit_scale(self.layer, self.transitions)
         fit_range(self.layer.law, self.transitions)
 
@@ -165,7 +142,7 @@ class LawFit:
                  self.bounded(step), generator, num_transitions)
 
     def expect(self, step: AnnealingStep,
-               evidence: Optional[ImpulseEvidence] = None) -> int:
+               evidence: ImpulseEvidence | None = None) -> int:
         """Updates the graphs by the laws (E-step); how many pairs changed."""
         evidence = evidence or self.evidence()
         return self.search.sweep(evidence, self.bounded(step, evidence))
@@ -178,48 +155,43 @@ class LawFit:
             self.expect(step)
 
     def bounded(self, step: AnnealingStep,
-                evidence: Optional[ImpulseEvidence] = None) -> StudentErrors:
+                evidence: ImpulseEvidence | None = None) -> StudentErrors:
         """The step with tolerances at least as large as the errors of the
         present graphs: below the noise, a wrong graph is as good as any."""
-        if evidence is None:
-            every = self.transitions.change.size(1) // NUM_LOOKS
-            evidence = self.evidence(self.transitions.thinned(max(1, every)))
+        if evidence is None:  # Some eight transitions do.
+            every = max(1, self.transitions.change.size(1) // 8)
+            evidence = self.evidence(self.transitions.thinned(every))
         errors = evidence.errors(self.search.channels)
         seen = errors[(errors != 0).any(-1)]
         if not len(seen):
             seen = errors.flatten(0, 1)  # Nothing is left to be explained.
-        degrees, scale = fit_student(seen[::math.ceil(len(seen) / NUM_ROWS)],
-                                     NUM_ITERATIONS)
+        degrees, scale = fit_student(seen[::math.ceil(len(seen) / 1_000)], 15)
         fitted = StudentErrors(tuple(degrees.tolist()), tuple(scale.tolist()),
                                (EVIDENCE_WEIGHT, ) * len(scale),
                                step.prior_weight)
         return fitted.at_least(step.tolerance)
 
     def evidence(self,
-                 transitions: Optional[Transitions] = None) -> ImpulseEvidence:
+                 transitions: Transitions | None = None) -> ImpulseEvidence:
         """The evidence of the laws, on all transitions or on some."""
         return ImpulseEvidence(transitions or self.transitions, self.layer)
 
     def cost(self, objective: Objective,
-             evidence: Optional[ImpulseEvidence] = None,
-             channels: Optional[Tensor] = None) -> Tensor:
+             evidence: ImpulseEvidence | None = None,
+             channels: Tensor | None = None) -> Tensor:
         """The cost of errors per particle and transition, a mean for each
         system, :obj:`[num_systems]`; of the present graphs by default."""
         evidence = evidence or self.evidence()
-        errors = evidence.errors(self.search.channels if channels is
-                                 None else channels)
-        return self.mean_of_systems(objective.cost(errors),
-                                    evidence.transitions)
+        channels = self.search.channels if channels is None else channels
+        cost = objective.cost(evidence.errors(channels))
+        return self.mean_of_systems(cost, evidence.transitions)
 
     def mean_of_systems(self, total: Tensor,
                         transitions: Transitions) -> Tensor:
         """Of each particle's sum over its valid transitions, the mean over
         those of each system, :obj:`[num_systems]`."""
-        system = self.search.system
-        out = total.new_zeros(2, self.search.num_systems)
-        out[0].index_add_(0, system, total)
-        out[1].index_add_(0, system, transitions.valid.sum(-1).to(total))
-        return out[0] / out[1].clamp(min=1)
+        count = scatter(transitions.valid.sum(-1).to(total), self.search.system)
+        return scatter(total, self.search.system) / count.clamp(min=1)
 
     @property
     def state(self) -> State:
@@ -254,11 +226,8 @@ def fit_laws(
     num_iterations: int = 3,
     max_changes: int = MOST_CHANGES,
 ) -> None:
-    r"""Fits the tables of all laws at once, in place.
-
-    The changes of particles between two frames are linear in the tables.
-    Laws are smooth: their second differences are penalised, barely where
-    there are data.
+    r"""Fits the tables of all laws at once, in place, by iteratively
+    reweighted least squares: changes between frames are linear in the tables.
 
     Args:
         layer: Holds the laws, and what they are at the start.
@@ -268,7 +237,7 @@ def fit_laws(
         generator: Picks the transitions to look at.
         num_transitions: How many of them.
         num_iterations: Of reweighting.
-        max_changes: Changes of a particle at the most.
+        max_changes: Changes of particles at the most.
     """
     # In some transitions, all particles may meet a wall.
     usable = transitions.valid.any(0).nonzero().squeeze(-1)
@@ -276,43 +245,22 @@ def fit_laws(
     picked = torch.randperm(usable.numel(), generator=generator,
                             device=generator.device)
     picked = usable[picked[:min(num_transitions, most)].to(usable.device)]
-    # Further unknowns would be further columns, with their own penalties.
-    law = layer.law
+    # Further unknowns would be further columns, with penalties of their own.
     designs = [
         _table_columns(layer, transitions, channels, t)
         for t in picked.tolist()
     ]
-    penalty = _smoothness(law).to(law.value.device)
-    solution = _robust_least_squares(
-        designs, transitions.change[:, picked] / layer.scale,
-        transitions.valid[:, picked], penalty, cost, law.value.flatten(),
-        num_iterations)
-    law.value.copy_(solution.view_as(law.value))
-
-
-def _robust_least_squares(designs: list[Tensor], change: Tensor, valid: Tensor,
-                          penalty: Tensor, cost: Objective, unknowns: Tensor,
-                          num_iterations: int) -> Tensor:
-    r"""Minimises a cost of errors, such as :math:`\sum \log(1 + e^2 / d^2)`,
-    by iteratively reweighted linear least squares.
-
-    Args:
-        designs: For each transition, :obj:`[num_nodes * F, P]`.
-        change: Their targets, :obj:`[num_nodes, num_transitions, F]`.
-        valid: Which of them to look at, :obj:`[num_nodes, num_transitions]`.
-        penalty: A quadratic form of the unknowns, :obj:`[P, P]`, in units of
-            the mean square of a column.
-        cost: What to minimise.
-        unknowns: What they are at the start, :obj:`[P]`.
-        num_iterations: Of reweighting.
-    """
+    penalty = _smoothness(layer.law).to(layer.scale.device)
+    change = transitions.change[:, picked] / layer.scale
+    valid = transitions.valid[:, picked].unsqueeze(-1)
+    unknowns = layer.law.value.flatten()
     for _ in range(num_iterations):
         normal = torch.zeros_like(penalty)
         right = torch.zeros_like(penalty[0])
         for k, design in enumerate(designs):
             target = change[:, k]
             error = target - (design @ unknowns).view_as(target)
-            weight = valid[:, k].unsqueeze(-1) * cost.weight(error)
+            weight = valid[:, k] * cost.weight(error)
             weighted = design * weight.reshape(-1, 1)
             normal += (design.t() @ weighted).double()
             right += (target.reshape(-1) @ weighted).double()
@@ -324,7 +272,7 @@ def _robust_least_squares(designs: list[Tensor], change: Tensor, valid: Tensor,
                 "candidate edges and half_width.")
         solution = torch.linalg.solve(normal + unit * penalty, right)
         unknowns = solution.to(unknowns.dtype)
-    return unknowns
+    layer.law.value.copy_(unknowns.view_as(layer.law.value))
 
 
 def _table_columns(layer: ForceLawDecoder, transitions: Transitions,
@@ -348,8 +296,8 @@ def _table_columns(layer: ForceLawDecoder, transitions: Transitions,
 
 
 def _smoothness(law: ForceLaw) -> Tensor:
-    """The penalty of second differences, and, far smaller, of entries that
-    the data leave open."""
+    """Penalties of second differences, barely where there are data, and, far
+    smaller, of entries that the data leave open."""
     eye = torch.eye(law.num_knots, dtype=torch.double)
     second = eye[:-2] - 2 * eye[1:-1] + eye[2:]
     penalty = 1e-6 * second.t() @ second + 1e-9 * eye
@@ -357,74 +305,63 @@ def _smoothness(law: ForceLaw) -> Tensor:
 
 
 def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
-    """Sets the typical change by forces: 1.48 times the median absolute one,
-    of positions and of velocities."""
+    """Sets the typical changes of positions and of velocities by forces: 1.48
+    times the median absolute ones."""
     change = transitions.change[transitions.valid].abs()
     position, velocity = change.chunk(2, dim=-1)
     scale = 1.4826 * torch.stack([position.median(), velocity.median()])
     if not bool((scale > 0).all()):  # Or there are none: NaN.
         raise ValueError(
             "Most particles move as if no force acted on them, or may meet a "
-            "wall in all transitions, so there are hardly laws to fit; leave "
-            "out systems without interactions, and check half_width and the "
-            "interval between two frames.")
+            "wall in all transitions; leave out systems without interactions, "
+            "and check half_width, the interval between two frames and "
+            "that all numbers are finite.")
     layer.scale.copy_(scale.repeat_interleave(position.size(1)))
 
 
 def fit_range(law: ForceLaw, transitions: Transitions) -> None:
     r"""Moves the table of laws to the distances of pairs, which may be in any
     unit: by the power of ten that brings their median within a factor
-    :math:`\sqrt{10}` of its place. Laws that are moved are zero again.
+    :math:`\sqrt{10}` of its place. Laws that are moved are zero again; known
+    ones (not zero) stay for other systems in the same unit, off by a factor
+    below ten. Warns where many pairs are beyond the table's ends even so."""
+    def share_outside(distance: Tensor) -> float:
+        outside = (distance < law.min_distance) | (distance > law.max_distance)
+        return outside.double().mean().item()
 
-    Known laws (not zero) stay unless they are off by a factor of ten or more,
-    so that other systems in the same unit do not move them. Warns where many
-    pairs are beyond the table's ends even so: laws are constant there.
-    """
     seen = _seen_distances(transitions)
-    median = seen.median().item()
+    median = seen.median().item()  # Of no distance: NaN.
     if not 0 < median < math.inf:
         return
     length = math.log10(law.max_distance / law.min_distance)
     shift = math.log10(median / law.min_distance) - PLACE * length
-    share = _share_outside(law, seen)
+    share, factor = share_outside(seen), 10.**round(shift)
     if abs(shift) >= (1. if bool(law.value.any()) else 0.5):
-        factor = 10.**round(shift)
-        moved = _share_outside(law, seen / factor)
-        # A table may be shorter than a step.
-        if moved < share or moved == 0:
+        moved = share_outside(seen / factor)
+        if moved < share or moved == 0:  # A table may be shorter than a step.
             law.rescale(factor)
             law.reset_parameters()
             share = moved
     if share > MAX_OUTSIDE:
         low, high = seen.quantile(seen.new_tensor([0.01, 0.99])).tolist()
         warnings.warn(
-            f"{share:.0%} of the distances between particles, which are from "
-            f"{low:.3g} to {high:.3g}, lie outside those that force laws are "
-            f"fitted at, from {law.min_distance:.3g} to "
-            f"{law.max_distance:.3g}, where laws are constant; leave out pairs "
-            f"that are too far apart to interact, or give the decoder's layer "
-            f"a ForceLaw with another min_distance and max_distance.",
-            stacklevel=2)
+            f"{share:.0%} of the distances between particles (from {low:.3g} "
+            f"to {high:.3g}) lie outside the table of force laws (from "
+            f"{law.min_distance:.3g} to {law.max_distance:.3g}), where laws "
+            f"are constant; leave out pairs that are too far apart to "
+            f"interact, or give the decoder's layer a ForceLaw with another "
+            f"min_distance and max_distance.", stacklevel=2)
 
 
 def _seen_distances(transitions: Transitions) -> Tensor:
     """Distances of pairs half-way between two frames, where neither particle
-    may meet a wall; of many, some, :obj:`[num_seen]`. Particles at one place
-    are left out."""
+    may meet a wall or is at the other's place; of many, some."""
     choices, valid = transitions.choices, transitions.valid
-    distance = transitions.distance[..., transitions.distance.size(-1) // 2]
-    total = distance.numel()
-    # Evenly spread over all pairs and times.
-    picked = torch.linspace(0, total - 1, min(total, NUM_DISTANCES),
-                            dtype=torch.double, device=distance.device)
-    picked = picked.round().long()
-    pair, time = picked // distance.size(1), picked % distance.size(1)
-    both = valid[choices.receiver[pair], time] & valid[choices.sender[pair],
-                                                       time]
-    seen = distance[pair, time][both]
-    return seen[seen > 2 * shortest_distance(seen.dtype)]
-
-
-def _share_outside(law: ForceLaw, distance: Tensor) -> float:
-    outside = (distance < law.min_distance) | (distance > law.max_distance)
-    return outside.double().mean().item()
+    seen = transitions.distance[..., transitions.distance.size(-1) // 2]
+    seen = seen[valid[choices.receiver] & valid[choices.sender]]
+    seen = seen[seen > 2 * shortest_distance(seen.dtype)]
+    if len(seen) <= NUM_DISTANCES:
+        return seen
+    # A step that is no whole number comes to all pairs and all times.
+    picked = torch.linspace(0, len(seen) - 1, NUM_DISTANCES, dtype=torch.double)
+    return seen[picked.round().long().to(seen.device)]

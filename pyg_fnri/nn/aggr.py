@@ -23,18 +23,9 @@ class ScatterSum(Aggregation):
     def forward(self, x: Tensor, index: Optional[Tensor] = None,
                 ptr: Optional[Tensor] = None, dim_size: Optional[int] = None,
                 dim: int = -2) -> Tensor:
-        """Sums the slices of :obj:`x` along :obj:`dim` by receiver.
-
-        Args:
-            x: Messages, :obj:`[..., num_edges, ...]` with edges at :obj:`dim`.
-            index: Receiver of each message, :obj:`[num_edges]`.
-            ptr: Not used; part of the interface of aggregations.
-            dim_size: Number of receivers, :obj:`index.max() + 1` by default.
-            dim: Dimension of the edges.
-
-        Returns:
-            Sums :obj:`[..., dim_size, ...]`, 0 for a receiver without messages.
-        """
+        """Sums messages :obj:`[..., num_edges, ...]`, with edges at
+        :obj:`dim`, by receiver :obj:`index`, :obj:`[num_edges]`, to
+        :obj:`[..., dim_size, ...]`; :obj:`ptr` is not used."""
         if (torch_scatter is not None and x.is_cuda
                 and not torch.compiler.is_compiling()):
             return torch_scatter.scatter_sum(x, index, dim, dim_size=dim_size)

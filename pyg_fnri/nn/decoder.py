@@ -12,7 +12,9 @@ class Decoder(torch.nn.Module, ABC):
 
     What comes next may depend on the last state only, as in
     :class:`RolloutDecoder`, or on all states so far, as in
-    :class:`RecurrentDecoder`; whoever calls need not know.
+    :class:`RecurrentDecoder`. All methods take true states :obj:`x`,
+    :obj:`[num_nodes, T, num_features]`, and the latent graph, :obj:`[2,
+    num_edges]` and :obj:`[num_edges, num_channels]`.
 
     Args:
         layer: Predicts the change of the state in one step.
@@ -31,50 +33,22 @@ class Decoder(torch.nn.Module, ABC):
     @abstractmethod
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                 pred_steps: int = 1) -> Tensor:
-        """Predicts frames 1, ..., T - 1 of :obj:`x`, looking at the true state
-        every :obj:`pred_steps` steps.
-
-        Args:
-            x: True states, :obj:`[num_nodes, T, num_features]`, T >= 2.
-            edge_index: :obj:`[2, num_edges]`.
-            edge_attr: The latent graph, :obj:`[num_edges, num_channels]`.
-            pred_steps: Steps between two looks at the true state.
-
-        Returns:
-            Predictions, :obj:`[num_nodes, T - 1, num_features]`.
+        """Predicts frames 1, ..., T - 1 of :obj:`x`, :obj:`[num_nodes, T - 1,
+        num_features]`, looking at the true state every :obj:`pred_steps` steps.
         """
 
     @abstractmethod
     def one_step(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                  frame: Optional[Tensor] = None) -> Tensor:
-        """Predicts the frame after each of some frames from the true past.
-
-        Args:
-            x: True states, :obj:`[num_nodes, T, num_features]`, T >= 2.
-            edge_index: :obj:`[2, num_edges]`.
-            edge_attr: The latent graph, :obj:`[num_edges, num_channels]`.
-            frame: Numbers of frames from 0 to T - 2 in any order, int64; all by
-                default.
-
-        Returns:
-            Predictions, :obj:`[num_nodes, len(frame), num_features]`, those of
-            :obj:`x[:, frame + 1]`.
-        """
+        """Predicts the frames :obj:`x[:, frame + 1]` from the true past, each
+        of them by one step; :obj:`frame` holds numbers from 0 to T - 2 in any
+        order, all by default."""
 
     @abstractmethod
     def predict(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                 num_steps: int) -> Tensor:
-        """Predicts the states that follow a history, without looking at them.
-
-        Args:
-            x: The history, :obj:`[num_nodes, T, num_features]`, T >= 1.
-            edge_index: :obj:`[2, num_edges]`.
-            edge_attr: The latent graph, :obj:`[num_edges, num_channels]`.
-            num_steps: Number of states to predict.
-
-        Returns:
-            Predictions, :obj:`[num_nodes, num_steps, num_features]`.
-        """
+        """Predicts the :obj:`num_steps` states after the last of :obj:`x`,
+        :obj:`[num_nodes, num_steps, num_features]`."""
 
 
 class RolloutDecoder(Decoder):
@@ -89,9 +63,8 @@ class RolloutDecoder(Decoder):
     :obj:`pred_steps`, 2 :obj:`pred_steps`, ...
 
     Args:
-        layer: Predicts the change of the state in one step: any layer that is
-            called as :obj:`layer(x, edge_index, edge_attr)` and keeps the shape
-            :obj:`[num_nodes, num_steps, num_features]`, such as
+        layer: Any layer that is called as :obj:`layer(x, edge_index,
+            edge_attr)` and gives the change of each state, such as
             :class:`MultiplexConv` or :class:`OverLinearStep`.
     """
     def step(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:

@@ -21,8 +21,7 @@ class MLP(torch.nn.Module):
         in_channels: Size of each input.
         hidden_channels: Size of the hidden layer.
         out_channels: Size of each output.
-        dropout: Dropout probability of the hidden layer (0.5 in the paper's
-            supervised runs).
+        dropout: Of the hidden layer; 0.5 in the paper's supervised runs.
     """
     def __init__(self, in_channels: int, hidden_channels: int,
                  out_channels: int, dropout: float = 0.0) -> None:
@@ -63,12 +62,11 @@ class Encoder(MessagePassing):
 
     As in the authors' code, the sum is divided by :math:`N`, and the second
     edge function also sees the first edge embedding. :math:`N` is the number
-    of senders of a particle plus itself: the number of particles where the
-    graph is fully connected, the size of the neighbourhood on any other
-    candidate graph.
+    of senders of a particle plus itself.
 
-    A subclass embeds trajectories in :meth:`forward`, and calls
-    :meth:`init_passes` and :meth:`passes`.
+    A subclass embeds trajectories :obj:`[num_nodes, num_steps, in_channels]`
+    in :meth:`forward`, and calls :meth:`init_passes` and :meth:`passes`, which
+    gives logits :obj:`[num_edges, out_channels]`.
 
     Args:
         in_channels: Number of features of a particle in a frame.
@@ -88,23 +86,20 @@ class Encoder(MessagePassing):
         self.dropout = dropout
 
     def init_passes(self, edge_channels: int) -> None:
-        """Makes the networks of :meth:`passes`, after those of the subclass:
-        the order in which weights are drawn decides their values.
-
-        Args:
-            edge_channels: Number of features that an edge starts with.
-        """
+        """Makes the networks of :meth:`passes` for edges that start with so
+        many features, after the networks of the subclass, and draws all."""
         hidden, dropout = self.hidden_channels, self.dropout
         self.edge_mlp1 = MLP(edge_channels, hidden, hidden, dropout)
         self.node_mlp2 = MLP(hidden, hidden, hidden, dropout)
         self.edge_mlp2 = MLP(3 * hidden, hidden, hidden, dropout)
         self.lin = torch.nn.Linear(hidden, self.out_channels)
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        super().reset_parameters()
-        for mlp in (self.edge_mlp1, self.node_mlp2, self.edge_mlp2):
-            mlp.reset_parameters()
+        for part in self.children():
+            if part is not self.lin:
+                part.reset_parameters()
         _reset(self.lin)
 
     def passes(self, h_edge: Tensor, edge_index: Tensor,
@@ -143,10 +138,8 @@ class MLPEncoder(Encoder):
     and goes on as every :class:`Encoder`.
 
     Args:
-        in_channels: Number of features of a particle in a frame.
-        num_steps: Number of observed frames.
-        out_channels: Number of logits per edge.
-        hidden_channels: As for :class:`Encoder`, like all others.
+        num_steps: Number of observed frames; all others as for
+            :class:`Encoder`.
     """
     def __init__(self, in_channels: int, num_steps: int, out_channels: int,
                  hidden_channels: int = 256, dropout: float = 0.0,
@@ -157,21 +150,8 @@ class MLPEncoder(Encoder):
         self.node_mlp1 = MLP(num_steps * in_channels, hidden_channels,
                              hidden_channels, dropout)
         self.init_passes(2 * hidden_channels)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draws new weights."""
-        self.node_mlp1.reset_parameters()
-        super().reset_parameters()
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Infers the logits :obj:`[num_edges, out_channels]`.
-
-        Args:
-            x: Observed trajectories, :obj:`[num_nodes, num_steps,
-                in_channels]`, in the units that the model was trained in.
-            edge_index: Candidate edges, :obj:`[2, num_edges]`.
-        """
         check_trajectories(x, self.num_steps, self.in_channels)
         h = self.node_mlp1(x.flatten(1))  # [num_nodes, hidden]
         # edge_updater_type: (x: Tensor)
@@ -194,7 +174,7 @@ class TrajectoryCNN(torch.nn.Module):
     Args:
         in_channels: Number of features at each time.
         out_channels: Size of all layers and of the embedding.
-        dropout: Dropout probability.
+        dropout: Dropout probability after the first convolution.
     """
     def __init__(self, in_channels: int, out_channels: int,
                  dropout: float = 0.0) -> None:
@@ -245,21 +225,8 @@ class CNNEncoder(Encoder):
                          **kwargs)
         self.cnn = TrajectoryCNN(2 * in_channels, hidden_channels, dropout)
         self.init_passes(hidden_channels)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draws new weights."""
-        self.cnn.reset_parameters()
-        super().reset_parameters()
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Infers the logits :obj:`[num_edges, out_channels]`.
-
-        Args:
-            x: Observed trajectories, :obj:`[num_nodes, num_steps,
-                in_channels]`, in the units that the model was trained in.
-            edge_index: Candidate edges, :obj:`[2, num_edges]`.
-        """
         # edge_updater_type: (x: Tensor)
         pair = self.edge_updater(edge_index, x=x)  # [num_edges, T, 2 * F]
         h_edge = self.cnn(pair.transpose(1, 2))

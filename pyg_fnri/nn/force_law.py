@@ -17,10 +17,9 @@ class ForceLaw(torch.nn.Module):
 
     The table holds the acceleration at distances that are equally spaced in
     :math:`\log r`; between them it is interpolated by cubic convolution, four
-    entries at a time. A law is thus smooth, free in shape, and *linear* in
-    its parameters: it can be fitted by least squares, trained by gradients,
-    plotted and exported. Beyond the table's ends a law is constant. Not in
-    the paper.
+    entries at a time, beyond its ends a law is constant. A law is thus smooth,
+    free in shape, and *linear* in its parameters: it can be fitted by least
+    squares or trained by gradients. Not in the paper.
 
     Distances may be in any unit. Where laws are fitted, :meth:`rescale` moves
     the table to the distances of the data; a state dict holds where it is.
@@ -119,9 +118,8 @@ class ForceLawDecoder(MessagePassing):
 
     integrated over the interval between two frames by velocity Verlet. Takes
     the place of :class:`MultiplexConv` inside a :class:`RolloutDecoder`. Not
-    in the paper: it knows that positions are followed by velocities, and that
-    forces are central and depend on distance alone; the paper's decoder has
-    to learn all of that.
+    in the paper, whose decoder has to learn that velocities follow positions,
+    and that forces are central and depend on distance alone.
 
     Masses :math:`m_i`, where they are known, come with the graph: edge
     attributes are then :math:`z_{ij,k} / m_i`, see :func:`per_mass`.
@@ -168,15 +166,9 @@ class ForceLawDecoder(MessagePassing):
 
     def forward(self, x: Tensor, edge_index: Tensor,
                 edge_attr: Tensor) -> Tensor:
-        """The change of each state in one interval.
-
-        Args:
-            x: States in the model's units, :obj:`[num_nodes, 2D]` or
-                :obj:`[num_nodes, num_steps, 2D]`.
-            edge_index: :obj:`[2, num_edges]`.
-            edge_attr: Weight of each edge in each channel, :obj:`[num_edges,
-                num_channels]`.
-        """
+        """The change in one interval of states :obj:`[num_nodes, 2D]` or
+        :obj:`[num_nodes, num_steps, 2D]` in the model's units, by edges of
+        weights :obj:`[num_edges, num_channels]`."""
         check_edge_attr(edge_attr, edge_index, self.law.num_channels)
         position, velocity = self.scaling.inverse(x).chunk(2, dim=-1)
         step = self.interval / self.num_substeps
@@ -225,14 +217,9 @@ class ResidualForceLaws(ForceLawDecoder):
     last layer starts at zero: before it is trained, this layer is the laws,
     exactly. Not in the paper.
 
-    Predictions are what it makes better. Laws are fitted and graphs refined as
-    without it, by the laws alone.
-
-    Args:
-        law: As for :class:`ForceLawDecoder`.
-        scaling: Likewise.
-        hidden_channels: Size of the network's hidden layers.
-        **kwargs: Further arguments of :class:`ForceLawDecoder`.
+    It makes predictions better. Laws are fitted and graphs refined by the laws
+    alone, as without it. Arguments as for :class:`ForceLawDecoder`, with
+    :obj:`hidden_channels` of the network.
     """
     def __init__(self, law: ForceLaw, scaling: Scaling,
                  hidden_channels: int = 64, **kwargs: Any) -> None:
@@ -250,8 +237,6 @@ class ResidualForceLaws(ForceLawDecoder):
 
     def forward(self, x: Tensor, edge_index: Tensor,
                 edge_attr: Tensor) -> Tensor:
-        """The change of each state in one interval; arguments as for
-        :meth:`ForceLawDecoder.forward`."""
         out = super().forward(x, edge_index, edge_attr)
         unit = self.scale / self.scaling.scale
         return out + unit * self.network(x, edge_index, edge_attr)

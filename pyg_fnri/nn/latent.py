@@ -1,8 +1,5 @@
-"""Latent graphs: what the logits of the encoder mean.
-
-NRI, fNRI and sfNRI differ only in this. A new family is a new subclass of
-:class:`Latent`.
-"""
+"""Latent graphs: what the logits of the encoder mean, in which NRI, fNRI and
+sfNRI differ. A new family is a new subclass of :class:`Latent`."""
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -21,15 +18,16 @@ class Latent(torch.nn.Module, ABC):
             layer-graph, the null type included.
         undirected: If set, both directions of an interaction are one:
             :meth:`tie` averages their logits.
-        prior: Probability of each type, for each layer-graph; uniform by
-            default.
     """
-    def __init__(self, num_edge_types: Sequence[int], undirected: bool = False,
-                 prior: Optional[Sequence[Sequence[float]]] = None) -> None:
+    #: Probability of each type, for each layer-graph.
+    prior: list[list[float]]
+
+    def __init__(self, num_edge_types: Sequence[int],
+                 undirected: bool = False) -> None:
         super().__init__()
         self.num_edge_types = check_edge_types(num_edge_types)
         self.undirected = undirected
-        self.prior = check_prior(prior, self.num_edge_types)
+        self.prior = check_prior(None, self.num_edge_types)
 
     @property
     def num_layers(self) -> int:
@@ -49,14 +47,9 @@ class Latent(torch.nn.Module, ABC):
     @abstractmethod
     def sample(self, logits: Tensor, tau: float = 0.5, hard: bool = False,
                generator: Optional[torch.Generator] = None) -> Tensor:
-        """A differentiable sample :obj:`[num_edges, num_channels]`.
-
-        Args:
-            logits: :obj:`[num_edges, num_logits]`.
-            tau: Temperature: the lower, the closer to one-hot.
-            hard: If set, one-hot samples with the gradient of soft ones.
-            generator: Source of the noise, on the device of the logits.
-        """
+        """A differentiable sample :obj:`[num_edges, num_channels]`: the lower
+        the temperature :obj:`tau`, the closer to one-hot; one-hot with the
+        gradient of soft ones if :obj:`hard`."""
 
     @abstractmethod
     def log_posterior(self, logits: Tensor) -> list[Tensor]:
@@ -125,17 +118,18 @@ class CategoricalLatent(Latent):
     fNRI.
 
     Args:
-        num_edge_types: See :class:`Latent`.
+        num_edge_types: As for :class:`Latent`, like :obj:`undirected`.
         drop_null: If set, type 0 of each layer-graph is the hard-coded
             non-edge: the decoder does not see its channel.
-        prior: See :class:`Latent`.
-        undirected: See :class:`Latent`.
+        prior: Probability of each type, for each layer-graph; uniform by
+            default.
     """
     def __init__(self, num_edge_types: Sequence[int], drop_null: bool = False,
                  prior: Optional[Sequence[Sequence[float]]] = None,
                  undirected: bool = False) -> None:
-        super().__init__(num_edge_types, undirected, prior)
+        super().__init__(num_edge_types, undirected)
         self.drop_null = drop_null
+        self.prior = check_prior(prior, self.num_edge_types)
 
     @property
     def num_logits(self) -> int:
@@ -186,16 +180,9 @@ class SigmoidLatent(Latent):
     :meth:`posterior` reads the sigmoids as unnormalised odds against null,
     which for two types is the sigmoid itself. For more, probabilities of
     types that exclude each other, unlike the sigmoids, sum to 1 with null's;
-    the most probable type is the highest sigmoid above 1/2, or null.
-
-    Args:
-        num_edge_types: See :class:`Latent`.
-        undirected: See :class:`Latent`.
+    the most probable type is the highest sigmoid above 1/2, or null. Arguments
+    as for :class:`Latent`.
     """
-    def __init__(self, num_edge_types: Sequence[int],
-                 undirected: bool = False) -> None:
-        super().__init__(num_edge_types, undirected)
-
     @property
     def num_logits(self) -> int:
         return sum(self.num_edge_types) - self.num_layers

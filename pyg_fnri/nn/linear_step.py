@@ -23,14 +23,10 @@ class Walls(torch.nn.Module):
         (x, v) \leftarrow (2b - x, -v),
 
     for each axis by itself. Where there is no wall, :math:`b` is infinite and
-    states stay as they are; so they do before :meth:`fit`. Not in the paper.
-
-    A velocity that turns round between two frames is a jump that networks
-    learn last, though it is most of the squared error of a prediction.
-
-    Args:
-        num_features: Number of features of a particle: positions, then as many
-            velocities. Other numbers of features have no walls.
+    states stay as they are; so they do before :meth:`fit`. Features are
+    positions, then as many velocities; an odd number has no walls. Not in the
+    paper: a velocity that turns round between two frames is a jump that
+    networks learn last, though it is most of a prediction's squared error.
     """
     lower: Tensor
     upper: Tensor
@@ -58,16 +54,10 @@ class Walls(torch.nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor, free: Tensor, target: Tensor) -> 'Walls':
-        """Takes the extremes of all positions for walls, each of them only if
-        folding there predicts velocities better.
-
-        Args:
-            x: Trajectories, :obj:`[num_nodes, T, num_features]`, whose extremes
-                are taken.
-            free: States after a step without walls, :obj:`[num_states,
-                num_features]`.
-            target: What they have really become, of that shape.
-        """
+        """Takes the extremes of all positions in :obj:`x`, :obj:`[num_nodes,
+        T, num_features]`, for walls, each of them only if folding there
+        predicts velocities better: of states :obj:`free` after a step without
+        walls that have become :obj:`target`, :obj:`[*, num_features]`."""
         self.lower.fill_(-torch.inf)
         self.upper.fill_(torch.inf)
         position = x[..., :self.num_axes]
@@ -102,9 +92,6 @@ class LinearStep(torch.nn.Module):
     With inertia removed, what is left *is* the interaction, and in units of
     :math:`\mathbf{s}` it is of order one: the problem becomes well
     conditioned for encoder and decoder alike.
-
-    Args:
-        num_features: Number of features of a particle.
     """
     weight: Tensor
     bias: Tensor
@@ -119,13 +106,8 @@ class LinearStep(torch.nn.Module):
         self.walls = Walls(num_features)
 
     def forward(self, x: Tensor, residual: Optional[Tensor] = None) -> Tensor:
-        """The next state of each state, :obj:`[..., num_features]`.
-
-        Args:
-            x: The states.
-            residual: What to add to the linear step before the walls act, in
-                units of its scale; of the shape of :obj:`x`.
-        """
+        """The next state of each state, :obj:`[..., num_features]`, after
+        adding :obj:`residual`, in units of the scale, before walls act."""
         out = x + torch.nn.functional.linear(x, self.weight, self.bias)
         if residual is not None:
             out = torch.addcmul(out, residual, self.scale)
@@ -146,11 +128,8 @@ class LinearStep(torch.nn.Module):
         hundreds of times the typical one. The position features share one,
         and so do the velocity features, as in :class:`Scaling`. A quantity
         that the step predicts up to rounding, such as positions that are
-        sums of velocities, has the scale of that rounding.
-
-        Args:
-            x: Trajectories of the training split in the model's units,
-                :obj:`[num_nodes, T, num_features]` with T >= 2.
+        sums of velocities, has the scale of that rounding. Trajectories
+        :obj:`[num_nodes, T, num_features]` are in the model's units.
         """
         state = x[:NUM_FITTED, :-1].flatten(0, 1)
         target = x[:NUM_FITTED, 1:].flatten(0, 1)
@@ -191,12 +170,8 @@ class OverLinearStep(torch.nn.Module):
         f_{layer}(\mathbf{x}, \mathbf{z}) \big) - \mathbf{x}
 
     It cannot do well and ignore the graph, even on predictions of one step.
-
-    Args:
-        layer: Any layer that keeps the shape of :obj:`x`, such as
-            :class:`MultiplexConv`, or one that also gives a memory, such as
-            :class:`RecurrentConv`; called with all arguments.
-        linear_step: The linear step, fitted.
+    The layer keeps the shape of :obj:`x`, as :class:`MultiplexConv` does, or
+    also gives a memory, as :class:`RecurrentConv` does.
     """
     def __init__(self, layer: torch.nn.Module, linear_step: LinearStep) -> None:
         super().__init__()
@@ -223,11 +198,7 @@ class ResidualEncoder(torch.nn.Module):
 
     The residual :math:`\mathbf{r}^t` is the sum of the forces on a particle
     up to a factor; the logarithm keeps it as it is where small and tames close
-    encounters.
-
-    Args:
-        encoder: An encoder for one frame less and twice as many features.
-        linear_step: The linear step, fitted.
+    encounters. The encoder is one for a frame less and twice the features.
     """
     def __init__(self, encoder: torch.nn.Module,
                  linear_step: LinearStep) -> None:

@@ -76,10 +76,8 @@ class RelationalAutoEncoder(torch.nn.Module):
             edge_index: Candidate edges, :obj:`[2, num_edges]`.
             y: Trajectories to predict, :obj:`[num_nodes, T, F]`; those observed
                 by default.
-            pred_steps: Steps between two looks at the true state.
-            tau: Temperature of the sample.
-            hard: If set, samples are one-hot.
-            generator: Source of the sample's noise.
+            pred_steps: As for :meth:`decode`; others as for
+                :meth:`Latent.sample`.
 
         Returns:
             The logits :obj:`[num_edges, num_logits]` and the predictions
@@ -121,9 +119,6 @@ class RelationalAutoEncoder(torch.nn.Module):
             num_steps: Number of frames to predict.
             edge_type: The graph, :obj:`[num_edges, num_layers]`; the most
                 probable one by default.
-
-        Returns:
-            Predictions in physical units, :obj:`[num_nodes, num_steps, F]`.
         """
         if edge_type is None:
             edge_type = self.predict(data)
@@ -186,7 +181,7 @@ class FNRI(NRI):
     r"""Factorised neural relational inference (section 2.1): a multiplex
     graph, one layer-graph per kind of interaction.
 
-    Arguments as for :class:`NRI`, with those of :class:`CategoricalLatent`.
+    Arguments as for :class:`NRI`.
     """
     def init_latent(self, num_edge_types: Sequence[int],
                     **kwargs: Any) -> Latent:

@@ -56,15 +56,9 @@ class MultiplexConv(MessagePassing):
 
     def forward(self, x: Tensor, edge_index: Tensor,
                 edge_attr: Tensor) -> Tensor:
-        """Passes messages over all channels.
-
-        Args:
-            x: Node features, :obj:`[num_nodes, in_channels]` or
-                :obj:`[num_nodes, num_steps, in_channels]`.
-            edge_index: :obj:`[2, num_edges]`.
-            edge_attr: Weight of each edge in each channel, :obj:`[num_edges,
-                edge_dim]`.
-        """
+        """Maps :obj:`[num_nodes, in_channels]` or :obj:`[num_nodes, num_steps,
+        in_channels]` to as many :obj:`out_channels`, over edges of weights
+        :obj:`[num_edges, edge_dim]`."""
         check_edge_attr(edge_attr, edge_index, self.edge_dim)
         # propagate_type: (x: Tensor, edge_attr: Tensor)
         out = self.propagate(edge_index, x=x, edge_attr=edge_attr)

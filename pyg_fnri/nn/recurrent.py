@@ -71,20 +71,10 @@ class RecurrentConv(MessagePassing):
 
     def forward(self, x: Tensor, h: Optional[Tensor], edge_index: Tensor,
                 edge_attr: Tensor) -> tuple[Tensor, Tensor]:
-        """Passes messages over all channels and moves on by one step.
-
-        Args:
-            x: Node features of one frame, :obj:`[num_nodes, in_channels]`.
-            h: Hidden states, :obj:`[num_nodes, hidden_channels]`; None at the
-                start, for zeros.
-            edge_index: :obj:`[2, num_edges]`.
-            edge_attr: Weight of each edge in each channel, :obj:`[num_edges,
-                edge_dim]`.
-
-        Returns:
-            Features :obj:`[num_nodes, out_channels]` and the new hidden
-            states.
-        """
+        """Moves on by one step: features :obj:`[num_nodes, in_channels]` of a
+        frame and hidden states :obj:`[num_nodes, hidden_channels]` (None at the
+        start, for zeros) become :obj:`out_channels` features and new hidden
+        states, over edges of weights :obj:`[num_edges, edge_dim]`."""
         check_edge_attr(edge_attr, edge_index, self.edge_dim)
         if h is None:
             h = x.new_zeros(x.size(0), self.hidden_channels)
@@ -125,10 +115,10 @@ class RecurrentDecoder(Decoder):
     :class:`RolloutDecoder` looks at the same frames.
 
     Args:
-        layer: Predicts the change of the state in one step: any layer that is
-            called as :obj:`layer(x, h, edge_index, edge_attr)`, with None for
-            :obj:`h` at the start, and gives a tensor like :obj:`x` and the new
-            :obj:`h`, such as :class:`RecurrentConv`.
+        layer: Any layer that is called as :obj:`layer(x, h, edge_index,
+            edge_attr)`, with None for :obj:`h` at the start, and gives the
+            change of each state and the new :obj:`h`, such as
+            :class:`RecurrentConv`.
         burn_in: Number of first frames whose true states the decoder sees, at
             least one.
     """

@@ -27,13 +27,9 @@ NAMES = {
 }
 
 
-def from_reference_checkpoint(
-    encoder: File,
-    decoder: File,
-    num_edge_types: Sequence[int],
-    model: str,
-    skip_first: bool = False,
-) -> NRI:
+def from_reference_checkpoint(encoder: File, decoder: File,
+                              num_edge_types: Sequence[int], model: str,
+                              skip_first: bool = False) -> NRI:
     r"""Loads the weights of a model that the authors' code of NRI, fNRI or
     sfNRI has trained. Same input, same output.
 
@@ -53,9 +49,6 @@ def from_reference_checkpoint(
         model: `'nri'`, `'fnri'` or `'sfnri'`.
         skip_first: Whether theirs was trained with `--skip-first`: type 0 of
             each layer-graph passes no messages.
-
-    Returns:
-        The model, in evaluation mode, on the CPU.
     """
     theirs = _load(encoder), _load(decoder)
     options: dict[str, Any] = {'drop_null': True} if skip_first else {}
@@ -70,13 +63,10 @@ def from_reference_checkpoint(
                           len(theirs[1]['out_fc2.weight'])))
         if f'msg_fc1.{out.latent.num_logits}.weight' in theirs[1]:
             raise KeyError('the decoder has more types than the encoder')
-        channels = list(range(out.latent.num_logits))
+        channels = torch.arange(out.latent.num_logits).unsqueeze(0)
         if skip_first:
-            null = [
-                sum(out.latent.num_edge_types[:layer])
-                for layer in range(out.latent.num_layers)
-            ]
-            channels = [k for k in channels if k not in null]
+            sizes = out.latent.num_edge_types
+            channels = out.latent.channels(channels.split(sizes, dim=-1))
         # The scaling is not theirs, and old files lack counters of no effect.
         state = {
             key: value
@@ -84,7 +74,7 @@ def from_reference_checkpoint(
             if key.startswith('scaling.') or key.endswith('batches_tracked')
         }
         state |= _encoder_state(theirs[0])
-        state |= _decoder_state(theirs[1], channels)
+        state |= _decoder_state(theirs[1], channels[0].tolist())
         out.load_state_dict(state)
     except (KeyError, RuntimeError) as error:
         raise ValueError(

@@ -20,12 +20,8 @@ class Scaling(torch.nn.Module, ABC):
     odd number of features has no halves; each feature then has its own.
 
     Fitted on the training split and saved with the model, so that a checkpoint
-    and raw data give predictions in physical units.
-
-    A new scaling is one method, :meth:`statistics`.
-
-    Args:
-        num_features: Number of features of a particle.
+    and raw data give predictions in physical units. A new scaling is one
+    method, :meth:`statistics`.
     """
     offset: Tensor
     scale: Tensor
@@ -105,11 +101,7 @@ def known_masses(data: Data) -> Optional[Tensor]:
     that all particles have the same.
 
     In kg, force laws are in N; in units of a typical mass, they are the
-    accelerations of a typical particle. Networks take weights over masses for
-    what they are, and learn best where these are about 1.
-
-    Args:
-        data: Systems with trajectories :obj:`x`.
+    accelerations of a typical particle, and networks learn best.
     """
     mass = data.get('mass')
     if mass is None:
@@ -130,15 +122,10 @@ def known_masses(data: Data) -> Optional[Tensor]:
 
 
 def per_mass(edge_attr: Tensor, data: Data) -> Tensor:
-    r"""A graph as decoders take it where masses are known: the weights of all
-    edges to a particle over its mass, :math:`z_{ij,k} / m_i`, so that what
-    adds up to a force comes out as an acceleration.
-
-    Args:
-        edge_attr: Weights of the edges, :obj:`[num_edges, num_channels]`.
-        data: The systems, with :obj:`mass` where it is known; without it, the
-            weights stay as they are.
-    """
+    r"""A graph as decoders take it: the weights :obj:`[num_edges,
+    num_channels]` of all edges to a particle over its mass, :math:`z_{ij,k} /
+    m_i`, so that forces come out as accelerations; unchanged where
+    :obj:`data` has no :obj:`mass`."""
     mass = known_masses(data)
     if mass is None:
         return edge_attr

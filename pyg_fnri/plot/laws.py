@@ -1,6 +1,6 @@
 """Learned force laws over the true ones."""
 from collections.abc import Sequence
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,26 +10,21 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from pyg_fnri.metrics.law_error import (
-    check_distance,
-    check_laws,
-    check_seen,
-    interpolate,
-    relative_law_error,
-    supported_distances,
-)
-from pyg_fnri.plot.arrays import check_count
+from pyg_fnri.metrics import relative_law_error
+from pyg_fnri.metrics.errors import interpolate, supported_distances
 from pyg_fnri.plot.style import (
+    DASHES,
     INK,
-    LAYER_COLORS,
-    PALE,
     add_legend,
+    layer_color,
     make_panels,
+    name_layer,
+    pale_ticks,
+    to_array,
 )
 
 Array = Union[Tensor, np.ndarray]
 
-DASHES = (0, (3, 2))
 GROUND = '#DFDFDF'
 
 
@@ -64,56 +59,38 @@ def plot_laws(
             there are true laws.
         unit (str): Unit of the distances. (default: :obj:`'m'`)
         force_unit (str): Unit of the laws. (default: :obj:`'N'`)
-
-    Raises:
-        TypeError: If an argument holds anything but real numbers.
-        ValueError: If shapes do not fit together, a value is not finite, the
-            distances are not positive and increasing, or do not cover those
-            seen, or a true law is zero at all of these.
     """
-    at = check_distance(distance)
-    laws = check_laws('learned', learned, len(at))
-    truths: Optional[np.ndarray] = None
-    errors: list[Optional[float]] = [None] * len(laws)
-    if true is not None:
-        truths = check_laws('true', true, len(at), len(laws))
-    if names is None:
-        names = [f'channel {channel}' for channel in range(len(laws))]
-    check_count('names', len(names), len(laws), 'channels')
+    at, laws = to_array(distance), to_array(learned)
+    truths = None if true is None else to_array(true)
+    names = names or [f'channel {channel}' for channel in range(len(laws))]
     if seen is None:
+        sights: Any = []
         supports = [np.linspace(at[0], at[-1], 1000)] * len(laws)
     else:
-        sights = ([seen] *
-                  len(laws) if isinstance(seen, (Tensor, np.ndarray)) else seen)
-        check_count('seen', len(sights), len(laws), 'channels')
+        alone = isinstance(seen, (Tensor, np.ndarray))
+        sights = [seen] * len(laws) if alone else seen
         supports = [supported_distances(at, sight) for sight in sights]
-        if truths is not None:
-            errors = [
-                relative_law_error(at, law[None], truth[None], sight).item()
-                for law, truth, sight in zip(laws, truths, sights)
-            ]
-
     width = {1: 5.2, 2: 4.5}.get(len(laws), 3.6)
     figure, axes = make_panels(len(laws), width, height=2.8)
     rights = [min(1.08 * support.max(), at[-1]) for support in supports]
     for channel, (ax, support, right) in enumerate(zip(axes, supports, rights)):
-        color = LAYER_COLORS[channel % len(LAYER_COLORS)]
-        ax.set_title(names[channel], fontsize=12, color=color,
-                     fontweight='bold')
-        curves = laws[[channel]]
+        color, law = layer_color(channel), laws[[channel]]
+        name_layer(ax, names[channel], color)
+        curves = law
         if truths is not None:
-            curves = np.stack([laws[channel], truths[channel]])
+            curves = np.concatenate([law, truths[[channel]]])
+            dark = tuple(0.3 * np.array(to_rgb(color)))
+            ax.plot(at, truths[channel], color=dark, lw=1.3, ls=DASHES,
+                    zorder=4)
         values = interpolate(at, curves, support)
         _set_limits(ax, right, values, ground=0. if seen is None else 0.24)
         if seen is not None:
-            _draw_density(ax, check_seen(sights[channel]), right)
+            _draw_density(ax, to_array(sights[channel]), right)
         ax.axhline(0, color=INK, lw=0.8, zorder=1)
-        _draw_law(ax, at, laws[channel], support, color)
-        if truths is not None:
-            ax.plot(at, truths[channel], color=_dark(color), lw=1.3, ls=DASHES,
-                    zorder=4)
-        error = errors[channel]
-        if error is not None:
+        _draw_law(ax, at, law[0], support, color)
+        if truths is not None and seen is not None:
+            error = relative_law_error(at, law, truths[[channel]],
+                                       sights[channel]).item()
             first, last = values[0, [support.argmin(), support.argmax()]]
             _write_error(ax, error, rising=last > first)
         ax.set_xlabel(f'distance ({unit})', fontsize=9, color=INK)
@@ -152,8 +129,7 @@ def _set_limits(ax: Axes, right: float, values: np.ndarray,
     near = (ticks > low - 0.04 * span) & (ticks < high + 0.1 * span)
     ax.set_yticks(ticks[near])
     ax.spines[['top', 'right']].set_visible(False)
-    ax.spines[['left', 'bottom']].set_color(PALE)
-    ax.tick_params(color=PALE, labelcolor=INK, labelsize=8)
+    pale_ticks(ax)
 
 
 def _draw_density(ax: Axes, seen: np.ndarray, right: float) -> None:
@@ -188,11 +164,5 @@ def _write_error(ax: Axes, error: float, rising: bool) -> None:
                 'offset points', ha=side, va='top', fontsize=10, color=INK)
 
 
-def _pale(color: str) -> tuple[float, float, float]:
-    red, green, blue = to_rgb(color)
-    return 0.3 * red + 0.7, 0.3 * green + 0.7, 0.3 * blue + 0.7
-
-
-def _dark(color: str) -> tuple[float, float, float]:
-    red, green, blue = to_rgb(color)
-    return 0.3 * red, 0.3 * green, 0.3 * blue
+def _pale(color: str) -> Any:
+    return tuple(0.3 * np.array(to_rgb(color)) + 0.7)

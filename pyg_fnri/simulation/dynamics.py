@@ -51,9 +51,8 @@ def simulate(
     num_threads: Optional[int] = None,
     progress: bool = False,
 ) -> Trajectories:
-    r"""Simulates systems of particles of 1 kg that move under pairwise forces
-    in a box with reflecting walls. The defaults are those of the paper's
-    section "Simulations".
+    r"""Simulates particles of 1 kg under pairwise forces in a box with
+    reflecting walls, by default those of the paper's section "Simulations".
 
     A step of length :math:`\Delta t` kicks, drifts, and reflects:
 
@@ -64,11 +63,9 @@ def simulate(
 
     and a coordinate :math:`x` beyond the wall at :math:`b` becomes
     :math:`2b - x`, its velocity turned inwards. This is the paper's leapfrog
-    integration, with velocities half a step behind the positions.
-
-    A frame is kept after every ``sample_every`` steps, but neither at the start
-    nor after ``num_steps``, when it all ends. The defaults give 99 frames, at
-    0.1 s, 0.2 s, ..., 9.9 s.
+    integration, with velocities half a step behind the positions. A frame is
+    kept after every ``sample_every`` steps, but neither at the start nor at the
+    end: by default 99 frames, at 0.1 s, 0.2 s, ..., 9.9 s.
 
     The result depends on neither the number of threads nor the number of
     systems: the first hundred out of a thousand are those of a run of a
@@ -76,11 +73,10 @@ def simulate(
     graphs as they were.
 
     Args:
-        forces (sequence of Force): The forces. The first use of a kind of
-            force takes some seconds, in which numba compiles it.
-        num_systems (int): Number of systems :math:`S`.
-        num_particles (int): Number of particles :math:`N`.
-        num_dimensions (int): Number of dimensions :math:`D`.
+        forces (sequence of Force): The forces. numba compiles each kind of
+            them once, which takes some seconds.
+        num_systems, num_particles, num_dimensions (int): Their numbers
+            :math:`S`, :math:`N` and :math:`D`.
         seed (int): Seed of all randomness.
         num_steps (int): Number of steps, a multiple of ``sample_every``.
         step_size (float): Length of a step in second.
@@ -88,22 +84,20 @@ def simulate(
         box_half_width (float, optional): Distance of each wall from the origin
             in metre. :obj:`None` means no walls. The paper's text has a side
             length of 5 m, but its errors of a static prediction only come out
-            with the walls at 5 m from the origin, a side length of 10 m.
+            with walls at 5 m from the origin.
         position_std (float): Standard deviation of the initial coordinates in
             metre; those beyond a wall are reflected into the box.
-        speed (float): Initial speed of each particle in metre per second, in a
-            random direction.
+        speed (float): Initial speed in metre per second, in any direction.
         max_kick (float): The most that a component of a velocity can change in
             one step, in metre per second, which tames close encounters under a
             divergent force. ``math.inf`` means no clamp.
         interactions (numpy.ndarray, optional): Who interacts with whom, as
             zeros and ones ``[S, L, N, N]``. By default, each force draws them.
-        initial_position (numpy.ndarray, optional): In metre, inside the box,
-            ``[S, N, D]``. Drawn if absent.
-        initial_velocity (numpy.ndarray, optional): In metre per second,
-            ``[S, N, D]``. Drawn if absent.
-        num_threads (int, optional): Number of threads. (default: numba's
-            ``NUMBA_NUM_THREADS``, all processors)
+        initial_position (numpy.ndarray, optional): ``[S, N, D]`` in metre,
+            inside the box. (default: random)
+        initial_velocity (numpy.ndarray, optional): ``[S, N, D]`` in metre per
+            second. (default: random)
+        num_threads (int, optional): Number of threads. (default: numba's)
         progress (bool): Whether to show a progress bar on standard error.
 
     Raises:
@@ -112,14 +106,12 @@ def simulate(
     """
     check_forces(forces)
     half_width = math.inf if box_half_width is None else box_half_width
-    for name, value in [('step_size', step_size), ('max_kick', max_kick),
-                        ('box_half_width', half_width)]:
-        if not value > 0:
-            raise ValueError(f'{name} is {value}, expected a number above 0')
+    if not (step_size > 0 and max_kick > 0 and half_width > 0):
+        raise ValueError(f'step_size is {step_size}, max_kick {max_kick} and '
+                         f'box_half_width {half_width}, expected above 0')
     if num_steps % sample_every or num_steps < 2 * sample_every:
         raise ValueError(f'num_steps is {num_steps}, expected twice, three '
-                         f'times, ... sample_every ({sample_every}): frames '
-                         f'lie between the initial state and the last step')
+                         f'times, ... sample_every ({sample_every})')
     shape = (num_systems, num_particles, num_dimensions)
     if initial_position is None:
         initial_position = draw_positions(seed, shape, position_std, half_width)
@@ -162,14 +154,12 @@ def simulate(
             max_kick / step_size, half_width)
         finite = (np.isfinite(position_frames[systems])
                   & np.isfinite(velocity_frames[systems])).all((1, 2, 3))
-        lost = ~finite | (reach[:len(finite)] > half_width)
+        lost = ~finite | (reach[:systems.stop - first] > half_width)
         if lost.any():
             what = 'box within one step' if finite.all() else 'range of numbers'
             raise ValueError(
-                f'a particle of system {first + lost.argmax()} left the '
-                f'{what}: it met another where a force diverges, or moves too '
-                f'far in steps of {step_size} s; make step_size, the speeds '
-                f'or the forces smaller')
+                f'a particle of system {first + lost.argmax()} left the {what}:'
+                f' make step_size, the speeds or the forces smaller')
 
     in_threads(run_lanes, range(0, num_systems, num_lanes), num_threads,
                progress)

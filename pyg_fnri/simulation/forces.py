@@ -27,9 +27,8 @@ class Force(ABC):
                 decay = np.exp(-distance / self.screening_length)
                 return self.strength * decay / distance**2
 
-    numba compiles the method, which may therefore use numbers, ``numpy`` and
-    ``math`` functions, conditions, and the fields of the dataclass, but no
-    other attribute of ``self``.
+    numba compiles the method, which may use numbers, ``numpy`` and ``math``
+    functions, conditions, and the fields of the dataclass only.
     """
     @abstractmethod
     def magnitude(self, distance: float) -> float:
@@ -38,15 +37,9 @@ class Force(ABC):
 
     def sample_interactions(self, rng: np.random.Generator, num_systems: int,
                             num_particles: int) -> np.ndarray:
-        r"""Draws who interacts with whom, by default as the paper's springs:
-        random pairs, whose number is uniform on
-        :math:`\{0, \dots, N (N - 1) / 2\}`. A pair then interacts with
-        probability 1/2, but every density of the graph is equally frequent.
-
-        Returns:
-            Symmetric adjacency, boolean, without self-interaction, of shape
-            ``[num_systems, num_particles, num_particles]``.
-        """
+        """Draws who interacts with whom, boolean and symmetric ``[S, N, N]``;
+        by default as the paper's springs: random pairs, as many as a number
+        that is uniform from none to all."""
         receiver, sender = np.tril_indices(num_particles, -1)
         rank = _random_ranks(rng, num_systems, len(receiver))
         count = rng.integers(0, len(receiver), num_systems, endpoint=True)
@@ -58,11 +51,8 @@ class Force(ABC):
 @dataclass(frozen=True)
 class Spring(Force):
     r"""Ideal spring of zero length (I-springs of the paper's section
-    "Simulations"): :math:`f(r) = -k r`.
-
-    Args:
-        stiffness (float): Spring constant :math:`k` in newton per metre.
-    """
+    "Simulations"): :math:`f(r) = -k r`, with the stiffness :math:`k` in newton
+    per metre."""
     stiffness: float = 0.1
 
     def magnitude(self, distance: float) -> float:
@@ -72,11 +62,8 @@ class Spring(Force):
 @dataclass(frozen=True)
 class Charge(Force):
     r"""Coulomb's repulsion of two unit charges (charges of the paper's section
-    "Simulations"): :math:`f(r) = C / r^2`.
-
-    Args:
-        strength (float): Constant :math:`C` in newton square metre.
-    """
+    "Simulations"): :math:`f(r) = C / r^2`, with the strength :math:`C` in
+    newton square metre."""
     strength: float = 0.2
 
     def magnitude(self, distance: float) -> float:
@@ -96,12 +83,8 @@ class Charge(Force):
 @dataclass(frozen=True)
 class FiniteSpring(Force):
     r"""Spring of finite length (F-springs of the paper's section
-    "Simulations"): :math:`f(r) = -k (r - l)`.
-
-    Args:
-        stiffness (float): Spring constant :math:`k` in newton per metre.
-        length (float): Length at rest :math:`l` in metre.
-    """
+    "Simulations"): :math:`f(r) = -k (r - l)`, with the stiffness :math:`k` in
+    newton per metre and the length at rest :math:`l` in metre."""
     stiffness: float = 0.1
     length: float = 1.0
 
@@ -117,11 +100,9 @@ class SoftCharge(Force):
     otherwise gain any speed, which no step of a fixed length can follow.
 
     Args:
-        strength (float): Constant :math:`C` in newton square metre. Positive
-            repels, negative attracts.
+        strength (float): Constant :math:`C` in newton square metre.
         softening (float): Length :math:`\epsilon` in metre, below which the
-            force fades: it is 15 % below Coulomb's at three times this
-            distance, 1.5 % at ten times.
+            force fades; at ten times it, 1.5 % of Coulomb's are missing.
     """
     strength: float = 1.0
     softening: float = 0.1

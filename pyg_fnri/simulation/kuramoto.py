@@ -24,19 +24,16 @@ class Kuramoto(System):
     frequencies are uniform on :math:`[1, 10)` and initial phases on
     :math:`[0, 2 \pi)`. The sign is that of the simulator NRI used (D. Laszuk's
     ``kuramoto.py``) and of Kuramoto's own equation: coupled oscillators
-    synchronise. NRI's text has :math:`\sin(\theta_i - \theta_j)`, which is
-    ``coupling=-1``.
+    synchronise. NRI's text has the other one, which is ``coupling=-1``.
 
     The features of an oscillator are :math:`\cos\theta_i`,
-    :math:`\sin\theta_i`, which take the place of a position, and
-    :math:`d\theta_i / dt`, :math:`\omega_i` in radian per second, which take
-    that of a velocity. NRI has :math:`\sin\theta_i` without the cosine, and
-    scales each trajectory by itself. Frames are at 0.1 s, ..., 9.9 s.
+    :math:`\sin\theta_i`, in place of a position, and :math:`d\theta_i / dt`,
+    :math:`\omega_i` in radian per second, in place of a velocity. NRI has no
+    cosine, and scales each trajectory by itself.
 
     Args:
         coupling (float): Constant :math:`\kappa` in radian per second.
-        min_frequency (float): Least :math:`\omega` in radian per second.
-        max_frequency (float): Greatest :math:`\omega`.
+        min_frequency, max_frequency (float): Range of :math:`\omega`.
         num_frames (int): Number of frames.
         step_size (float): Length in second of a step of the classical
             Runge-Kutta method of fourth order.
@@ -61,12 +58,12 @@ class Kuramoto(System):
         coupled = check_edge_types('edge_types', edge_types,
                                    self.num_edge_types)[:, 0]
         num_systems, num_particles, _ = coupled.shape
-        phase, uniform = (in_streams(
+        phase, frequency = (in_streams(
             lambda rng, size: rng.random((size, num_particles)), seed, quantity,
             num_systems) for quantity in (0, 1))
-        phase = 2 * np.pi * phase
-        frequency = (self.min_frequency +
-                     (self.max_frequency - self.min_frequency) * uniform)
+        phase *= 2 * np.pi
+        frequency *= self.max_frequency - self.min_frequency
+        frequency += self.min_frequency
         x = np.empty((num_systems, num_particles, self.num_frames, 4),
                      np.float32)
 
@@ -122,8 +119,7 @@ def _oscillate(
                     slope = k1[i] + 2 * (k2[i] + k3[i]) + k4[i]
                     phase[i] += step / 6 * slope
                 _set_rate(phase, 0.0, phase, *constants, k1)
-            for i in range(num_particles):
-                x[s, i, frame, 0] = cos[i]
-                x[s, i, frame, 1] = sin[i]
-                x[s, i, frame, 2] = k1[i]
-                x[s, i, frame, 3] = frequency[s, i]
+            x[s, :, frame, 0] = cos
+            x[s, :, frame, 1] = sin
+            x[s, :, frame, 2] = k1
+            x[s, :, frame, 3] = frequency[s]

@@ -15,9 +15,8 @@ CHUNK_SIZE = 1024
 
 def in_streams(draw: Callable[[np.random.Generator, int], np.ndarray],
                seed: int, quantity: int, num_systems: int) -> np.ndarray:
-    """Draws a quantity for groups of systems, each from its own generator.
-    The last group is drawn whole and cut, so that more systems leave those
-    before as they are.
+    """Draws a quantity for groups of systems, each from its own generator. The
+    last group is drawn whole and cut: more systems leave the first as they are.
 
     Args:
         draw (callable): Given a generator and a number of systems, returns an
@@ -108,23 +107,14 @@ def check_graphs(name: str, value: Any, shape: Tuple[int, ...]) -> np.ndarray:
 
 
 def graph_keys(edge_types: np.ndarray) -> np.ndarray:
-    """A key for each multiplex graph, the same for any order of its particles.
-
-    Two graphs that are not isomorphic may share a key too, which is harmless
-    where graphs of one key are kept together; among 166,000 classes of five
-    particles in two layers, no two do.
+    """A key of each multiplex graph ``[S, L, N, N]``, uint64 ``[S]``, the same
+    for any order of its particles. Two graphs that are not isomorphic may share
+    a key; among 166,000 classes of five particles in two layers, no two do.
 
     The colours of particles are refined by the colours of the others and the
     types of the edges from and to them (Weisfeiler and Leman), all layers
     together, once for each choice of a particle to tell apart first, which
     tells apart regular graphs too.
-
-    Args:
-        edge_types (numpy.ndarray): Edge types, integers from 0 on, of shape
-            ``[S, L, N, N]``. Need not be symmetric; the diagonal is ignored.
-
-    Returns:
-        The keys, uint64, of shape ``[S]``.
     """
     return np.concatenate([
         _keys(edge_types[first:first + CHUNK_SIZE])

@@ -63,14 +63,10 @@ class System(ABC):
 
     def draw_edge_types(self, seed: int, num_systems: int,
                         num_particles: int) -> np.ndarray:
-        """Draws interaction graphs; by default, each pair has any of the types
-        with the same probability, whatever the other pairs have. The first of
-        many graphs are those that fewer would be.
-
-        Returns:
-            Edge types, int64, ``[S, L, N, N]``: row the receiver, column the
-            sender, zero on the diagonal.
-        """
+        """Draws edge types, int64 ``[S, L, N, N]``: row the receiver, column
+        the sender, zero on the diagonal. By default, each pair has any of the
+        types with the same probability. The first of many graphs are those
+        that fewer would be."""
         return draw_edge_types(seed, self.num_edge_types, num_systems,
                                num_particles)
 
@@ -88,9 +84,8 @@ class System(ABC):
             progress (bool): Whether to show a progress bar on standard error.
 
         Returns:
-            The features of each particle in each frame, float32,
-            ``[S, N, T, F]``: position then velocity, or what takes their
-            places. Models scale each half of the features as one quantity.
+            Float32 features ``[S, N, T, F]``: position then velocity, or what
+            takes their places. Models scale each half as one quantity.
         """
 
 
@@ -114,7 +109,7 @@ class Mechanical(System):
 
     def move(self, forces: Sequence[Force], interactions: np.ndarray, seed: int,
              num_threads: Optional[int], progress: bool,
-             **initial: np.ndarray) -> np.ndarray:
+             **initial: Any) -> np.ndarray:
         """Simulates particles under forces with given ``interactions``,
         ``[S, num_forces, N, N]``, and given ``initial_position`` and
         ``initial_velocity``, or random ones: ``[S, N, T, 2 D]``."""
@@ -152,13 +147,11 @@ class Newtonian(Mechanical):
             re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_',
                    type(force).__name__).lower() for force in self.forces
         ]
-        numbers = [
-            names[:layer + 1].count(name) for layer, name in enumerate(names)
-        ]
-        return {
-            name if names.count(name) == 1 else f'{name}_{number}': 2
-            for name, number in zip(names, numbers)
-        }
+        layers = {}
+        for layer, name in enumerate(names):
+            number = names[:layer].count(name) + 1
+            layers[f'{name}_{number}' if names.count(name) > 1 else name] = 2
+        return layers
 
     @property
     def channels(self) -> Tuple[Force, ...]:
@@ -198,30 +191,21 @@ class SignedCharges(Mechanical):
 
     Each particle has the charge +1 or -1, with probability 1/2 each. All pairs
     interact: like charges repel, unlike ones attract. One layer has the types
-    0 (no interaction, which never occurs in graphs drawn here), 1 (repulsion)
-    and 2 (attraction).
+    0 (no interaction, which is never drawn), 1 (repulsion) and 2 (attraction).
 
-    Coulomb's attraction has no lower bound of its energy: at a close encounter
-    a step of fixed length lets particles gain or lose energy at random. NRI
-    bounds each component of a force by 100 N, which sets in at about 0.1 m and
-    conserves no energy. Here instead
-
-    - the force is softened within about that distance
-      (:class:`~pyg_fnri.simulation.SoftCharge`), and needs no clamp,
-    - steps are half as long as NRI's, and
-    - velocities are those at the instant of the frame, not half a step behind,
-      which makes the integration one of second order.
-
-    Without walls the energy of a system then stays constant within 0.002 J,
-    where more than 5 J are exchanged. Motion is still chaotic: an error of a
-    micrometre grows to decimetres in some systems within 10 s.
+    Under Coulomb's attraction, at a close encounter, a step of fixed length
+    lets particles gain or lose energy at random; NRI's bound of each component
+    of a force does too. Here instead, the force is softened
+    (:class:`~pyg_fnri.simulation.SoftCharge`) and needs no clamp, steps are
+    half as long, and velocities are those at the instant of the frame, not half
+    a step behind, which makes the integration one of second order. Without
+    walls the energy of a system stays constant within 0.002 J, where more than
+    5 J are exchanged. Motion is chaotic: an error of a micrometre grows to
+    decimetres in some systems within 10 s.
 
     Args:
-        strength (float): Constant :math:`C` in newton square metre of the
-            force between two charges.
-        softening (float): Length in metre below which the force fades.
-        **constants: Those of :class:`Mechanical`, by name. Initial positions
-            have a standard deviation of 1 m here, as in NRI's code.
+        strength, softening (float): Those of the force between two charges.
+        **constants: Those of :class:`Mechanical`, by name.
     """
     strength: float = 1.0
     softening: float = 0.1
@@ -285,8 +269,7 @@ class SignedCharges(Mechanical):
 def check_edge_types(name: str, value: Any, num_edge_types: Sequence[int],
                      num_systems: Optional[int] = None,
                      num_particles: Optional[int] = None) -> np.ndarray:
-    """Edge types ``[S, L, N, N]`` as int64, which must be integers in the
-    range of each layer, with zeros on the diagonal."""
+    """Edge types ``[S, L, N, N]`` as int64."""
     graphs = np.asarray(value)
     shape = (num_systems or len(graphs), len(num_edge_types),
              *2 * (num_particles or graphs.shape[-1], ))
@@ -297,16 +280,14 @@ def check_edge_types(name: str, value: Any, num_edge_types: Sequence[int],
     limits = np.reshape(num_edge_types, (-1, 1, 1))
     if ((graphs < 0) |
         (graphs >= limits)).any() or graphs.diagonal(axis1=-2, axis2=-1).any():
-        raise ValueError(f'{name} must have types from 0 to below '
-                         f'{list(num_edge_types)} in the layers, with zeros on '
-                         f'the diagonal')
+        raise ValueError(f'{name} must be from 0 to below {num_edge_types} in '
+                         f'the layers, and 0 on the diagonal')
     return graphs
 
 
 def check_features(name: str, value: Any, num_systems: int,
                    num_particles: int) -> np.ndarray:
-    """The features of trajectories ``[S, N, T, F]`` as float32, which must be
-    finite."""
+    """Features of trajectories ``[S, N, T, F]`` as float32."""
     array = np.asarray(value)
     if (array.ndim != 4 or array.shape[:2] != (num_systems, num_particles)
             or array.dtype.kind != 'f'):
@@ -316,5 +297,5 @@ def check_features(name: str, value: Any, num_systems: int,
     with np.errstate(over='ignore'):
         array = array.astype(np.float32, copy=False)
     if not np.isfinite(array).all():
-        raise ValueError(f'{name} must be finite float32 numbers')
+        raise ValueError(f'{name} holds NaN or infinite float32 numbers')
     return array

@@ -13,8 +13,7 @@ from typing import Any, Optional, Union, get_args, get_origin, get_type_hints
 
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
-from pyg_fnri.datasets.reading import Reading
-from pyg_fnri.datasets.sources import is_array
+from pyg_fnri.datasets.reading import Reading, is_array
 from pyg_fnri.datasets.spec import describe_files
 from pyg_fnri.training.recipes import Recipe
 

@@ -15,10 +15,11 @@ from pyg_fnri.metrics import (
     EdgeAccuracy,
     EdgeAccuracyResult,
     asymmetric_share,
+    joint_type,
+    linear_rollout,
     posterior_entropy,
+    static_rollout,
 )
-from pyg_fnri.metrics.errors import linear_rollout, static_rollout
-from pyg_fnri.metrics.joint_type import joint_type
 from pyg_fnri.nn import (
     ForceLawDecoder,
     LinearStep,

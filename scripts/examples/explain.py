@@ -3,9 +3,8 @@
     python scripts/examples/explain.py
 
 A MultiplexConv learns how springs and charges change the velocities of
-particles. Whom does it look at to predict that of one of them? GNNExplainer
-looks for weights of the edges, between 0 and 1, under which the prediction
-stays the same. Prints those of the edges to that particle: an edge without an
+particles. GNNExplainer looks for weights of the edges, between 0 and 1, under
+which its prediction for one particle stays the same: an edge without an
 interaction should have none.
 """
 import argparse
@@ -57,9 +56,7 @@ def explain(model: MultiplexConv, data: Data, particle: int) -> Tensor:
 
 
 def main(argv: Optional[list[str]] = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--root', default='datasets', metavar='DIR')
     parser.add_argument('--num-epochs', type=int, default=10)
     args = parser.parse_args(argv)
@@ -70,10 +67,9 @@ def main(argv: Optional[list[str]] = None) -> None:
     # A system in which some pairs interact, and others do not.
     data = next(d for d in dataset if 2 <= d.edge_label[:4].any(-1).sum() <= 3)
     weight = explain(model, data, particle=0)
-    print('to particle 0:')
     for edge in range(4):  # Edges are sorted by receiver.
         spring, charge = data.edge_label[edge].tolist()
-        print(f'  from {data.edge_index[0, edge]}: weight '
+        print(f'from {data.edge_index[0, edge]} to 0: weight '
               f'{weight[edge]:.2f}, spring {spring}, charge {charge}')
 
 

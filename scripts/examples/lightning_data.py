@@ -2,9 +2,8 @@
 
     python scripts/examples/lightning_data.py
 
-Any splits that are PyG data sets make a Lightning data module: its loaders
-are PyG's, `torch_geometric.loader.DataLoader`. Trains a small fNRI on
-simulated systems for a few steps and tests nothing but that it all fits.
+Any splits that are PyG data sets make a Lightning data module, whose loaders
+are PyG's. Trains a small fNRI for a few steps.
 """
 import argparse
 from typing import Optional
@@ -18,9 +17,7 @@ from pyg_fnri.transforms import SplitTrajectory
 
 
 def main(argv: Optional[list[str]] = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--root', default='datasets', metavar='DIR')
     parser.add_argument('--max-steps', type=int, default=20)
     args = parser.parse_args(argv)
@@ -30,10 +27,8 @@ def main(argv: Optional[list[str]] = None) -> None:
                                   transform=SplitTrajectory(49))
                   for split in ('train', 'val'))
     module = build_module(
-        Config(in_channels=4, num_observed=49, num_edge_types=[2, 2], options={
-            'max_steps': args.max_steps,
-            'hidden_channels': 16
-        }))
+        Config(in_channels=4, num_observed=49, num_edge_types=[2, 2],
+               options={'hidden_channels': 16}))
     module.fit_units(train.x)
     trainer = pl.Trainer(accelerator='cpu', max_steps=args.max_steps,
                          logger=False, enable_checkpointing=False,

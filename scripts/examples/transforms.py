@@ -2,11 +2,10 @@
 
     python scripts/examples/transforms.py
 
-Candidate edges come from the two nearest neighbours of each particle, which
-makes a directed graph; ToUndirected adds the missing directions, and
-AddRandomWalkPE features of each particle in that graph. What a
-direction that is added has for a type is that of its reverse, `reduce='max'`:
-by default, PyG would add up the types of directions that are both there.
+Candidate edges come from the two nearest neighbours of each particle, a
+directed graph. ToUndirected adds the missing directions with the type of their
+reverse (`reduce='max'`; by default, PyG would add up types), AddRandomWalkPE
+features of each particle in that graph.
 """
 import argparse
 from typing import Optional
@@ -34,9 +33,7 @@ def make_dataset(root: str) -> ParticleSystems:
 
 
 def main(argv: Optional[list[str]] = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--root', default='datasets', metavar='DIR')
     args = parser.parse_args(argv)
     seed_everything(0)

@@ -14,12 +14,14 @@ def loop(x, index, dim_size):
 
 
 @pytest.mark.parametrize('size', [(4, ), (3, 4), ()])
-@pytest.mark.parametrize('index, dim_size', [
-    (fully_connected(5)[1].tolist(), 5),
-    ([4, 0, 4, 2, 0, 4], 6),  # In any order; none for 1, 3 and 5.
-    ([], 3),
-    ([], 0),
-])
+@pytest.mark.parametrize(
+    'index, dim_size',
+    [
+        (fully_connected(5)[1].tolist(), 5),
+        ([4, 0, 4, 2, 0, 4], 6),  # In any order; none for 1, 3 and 5.
+        ([], 3),
+        ([], 0),
+    ])
 def test_equals_a_loop_to_the_bit(index, dim_size, size):
     index = torch.tensor(index, dtype=torch.long)
     x = torch.randn((index.numel(), ) + size, requires_grad=True)
@@ -48,8 +50,3 @@ def test_any_graph_network_can_use_it(make_system):
     out = SimpleConv(aggr=ScatterSum())(data.x[:, 0], data.edge_index)
     expected = SimpleConv(aggr='sum')(data.x[:, 0], data.edge_index)
     torch.testing.assert_close(out, expected)
-
-
-def test_receiver_out_of_range():
-    with pytest.raises((ValueError, IndexError, RuntimeError)):
-        ScatterSum()(torch.randn(2, 3), torch.tensor([0, 2]), dim_size=2, dim=0)

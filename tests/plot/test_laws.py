@@ -1,12 +1,9 @@
-import math
-
 import numpy as np
 import pytest
 import torch
 from matplotlib.colors import to_rgb
 
 from pyg_fnri.metrics import relative_law_error
-from pyg_fnri.metrics.law_error import SUPPORT
 from pyg_fnri.plot import plot_laws
 from pyg_fnri.plot.style import LAYER_COLORS
 
@@ -64,8 +61,8 @@ def test_the_learned_law_is_pale_where_no_pair_was_seen():
     assert below[0] == above[0] and sum(below[0]) > sum(color)
     # The parts meet where all but the most extreme of the seen distances
     # begin and end, on the law.
-    low = np.quantile(seen, SUPPORT[0], method='lower')
-    high = np.quantile(seen, SUPPORT[1], method='higher')
+    low = np.quantile(seen, 0.01, method='lower')
+    high = np.quantile(seen, 0.99, method='higher')
     assert 1.005 < low < 1.1 and 4.9 < high < 5.
     for (_, x, y), ends in zip((below, between, above),
                                ([0.03, low], [low, high], [high, 12])):
@@ -84,27 +81,6 @@ def test_the_panel_shows_a_spring_whole_and_most_of_a_charge():
     assert charge.get_ylim()[1] < 3
 
 
-def test_a_weak_law_fills_its_panel():
-    near = 1e-3 * (DISTANCE < 0.4)  # felt by 2 % of the pairs
-    for law in (near, 1e-3 * TRUE[0]):
-        ax, = plot_laws(DISTANCE, law[None], seen=SEEN).axes
-        low, high = ax.get_ylim()
-        size = law[DISTANCE < 5].abs().max().item()
-        assert size < high - low < 1.5 * size
-
-
-def test_the_density_follows_the_distances_seen():
-    ax, = plot_laws(DISTANCE, TRUE[:1], seen=np.repeat([1., 4.], [30, 10])).axes
-    shape, = [
-        x for x in ax.collections
-        if x.get_transform() == ax.get_xaxis_transform()
-    ]
-    x, y = shape.get_paths()[0].vertices.T
-    high = [y[abs(x - at) < 0.2].max() for at in (1, 2.5, 4)]
-    assert high[0] == pytest.approx(0.16) and high[1] == 0
-    assert high[2] == pytest.approx(high[0] / 3, rel=0.1)
-
-
 @pytest.mark.parametrize('sign, right', [(1, False), (-1, True)])
 def test_the_error_is_in_the_corner_that_the_law_keeps_off(sign, right):
     law = sign * DISTANCE[None]
@@ -112,62 +88,10 @@ def test_the_error_is_in_the_corner_that_the_law_keeps_off(sign, right):
     assert ax.texts[0].xy == (int(right), 1)
 
 
-def test_laws_alone_have_neither_error_nor_density(assert_saves, legend_texts):
-    figure = plot_laws(DISTANCE.numpy(), TRUE.numpy())
-    for k, ax in enumerate(figure.axes):
-        assert ax.get_title() == f'channel {k}'
-        assert not ax.texts and not dashed_lines(ax)
-        (color, x, y), = learned_lines(ax)
-        assert color == to_rgb(LAYER_COLORS[k])
-        assert np.allclose([x, y], [DISTANCE, TRUE[k]])
-    assert legend_texts(figure) == ['learned']
-    assert_saves(figure)
-
-
-def test_true_laws_without_distances_seen_have_no_error(legend_texts):
-    figure = plot_laws(DISTANCE, TRUE, TRUE)
-    assert not any(ax.texts for ax in figure.axes)
-    assert legend_texts(figure) == ['learned', 'true']
-
-
 def test_a_law_of_zero_can_be_drawn(assert_saves):
     figure = plot_laws(DISTANCE, 0 * TRUE[:1], seen=SEEN)
     assert shown(figure.axes[0], 0.)
     assert_saves(figure)
-
-
-@pytest.mark.parametrize('num_channels, size', [(2, (9., 3.2)),
-                                                (3, (10.8, 3.2))])
-def test_pictures_are_compact(num_channels, size):
-    figure = plot_laws(DISTANCE, TRUE[:num_channels])
-    assert figure.get_size_inches() == pytest.approx(size)
-
-
-@pytest.mark.parametrize('name, value, error, message', [
-    ('distance', DISTANCE[:9], ValueError, r'expected \[num_channels, 9\]'),
-    ('distance', DISTANCE.flip(0), ValueError, 'increasing'),
-    ('distance', DISTANCE - 1, ValueError, 'positive'),
-    ('learned', TRUE[0], ValueError, r'learned has shape \[600\]'),
-    ('learned', TRUE * math.nan, ValueError, 'learned holds NaN'),
-    ('true', TRUE[:2], ValueError, r'true has shape \[2, 600\], expected \[3'),
-    ('true', TRUE * math.inf, ValueError, 'true holds NaN or infinite'),
-    ('true', 0 * TRUE, ValueError, 'law of channel 0 is zero'),
-    ('names', ['spring'], ValueError, 'names is for 1 channels, expected 3'),
-    ('seen', [SEEN], ValueError, 'seen is for 1 channels, expected 3'),
-    ('seen', SEEN[:0], ValueError, 'at least one distance'),
-    ('seen', SEEN[None], ValueError, r'expected \[num_seen\]'),
-    ('seen', 20 + SEEN, ValueError, 'ranges that overlap'),
-    ('seen', SEEN * math.nan, ValueError, 'seen holds NaN'),
-])
-def test_bad_laws_are_refused(name, value, error, message):
-    arguments = {
-        'distance': DISTANCE,
-        'learned': TRUE,
-        'true': TRUE,
-        'seen': SEEN
-    }
-    with pytest.raises(error, match=message):
-        plot_laws(**{**arguments, name: value})
 
 
 def test_each_law_may_have_distances_of_its_own():
@@ -178,9 +102,3 @@ def test_each_law_may_have_distances_of_its_own():
     first, second = plot_laws(DISTANCE, wrong, TRUE[:2], seen=[near, far]).axes
     texts = [ax.texts[-1].get_text() for ax in (first, second)]
     assert texts[0].startswith('error 0.') and texts[1] == 'error 10 %'
-
-
-def test_axes_tell_the_units():
-    first, _ = plot_laws(DISTANCE, TRUE[:2], unit='um', force_unit='pN').axes
-    assert first.get_xlabel() == 'distance (um)'
-    assert first.get_ylabel() == 'force (pN), + repels'

@@ -42,17 +42,11 @@ def test_shapes_and_frames():
     assert out.interactions.shape == (3, 2, 4, 4)
     assert out.interactions.dtype == bool
     assert np.allclose(out.time, [0.1, 0.2, 0.3, 0.4])
-    default = simulate(I_C, 1)
-    assert default.position.shape == (1, 5, 99, 2)
+    fine = simulate(I_C, 3, 4, num_steps=50, step_size=0.01, sample_every=1)
+    assert (out.velocity == fine.velocity[:, :, 9:40:10]).all()
+    default = simulate(I_C, 1, num_dimensions=3)
+    assert default.position.shape == (1, 5, 99, 3)
     assert np.allclose(default.time, 0.1 * np.arange(1, 100))
-
-
-def test_frames_are_multiples_of_sample_every():
-    fine = simulate(I_C, 2, num_steps=60, sample_every=1)
-    coarse = simulate(I_C, 2, num_steps=60, sample_every=10)
-    assert (coarse.position == fine.position[:, :, 9::10]).all()
-    assert (coarse.velocity == fine.velocity[:, :, 9::10]).all()
-    assert np.allclose(coarse.time, fine.time[9::10])
 
 
 def equal(first, second):
@@ -60,27 +54,18 @@ def equal(first, second):
 
 
 def test_same_seed_same_bytes_with_any_number_of_threads():
-    one, two, other = (simulate(I_C, 150, seed=seed, num_steps=200,
+    one, two, other = (simulate(I_C, 150, seed=seed, num_steps=2000,
                                 num_threads=num_threads)
                        for seed, num_threads in ((5, 1), (5, 2), (6, 2)))
     assert equal(one, two)
     assert (one.position != other.position).all()
-
-
-def test_first_systems_of_a_longer_run_are_the_same():
-    # 3 systems run one by one, 70 in vectors of 64.
-    few = simulate(I_C, 3, num_steps=2000)
-    many = simulate(I_C, 70, num_steps=2000)
-    assert equal(few[:3], [array[:3] for array in many[:3]])
-
-
-def test_runs_beside_each_other():
+    # The first of more are the same: 3 run one by one, 150 in vectors of 64;
+    # also beside another run.
     with ThreadPoolExecutor(2) as pool:
-        runs = [
-            pool.submit(simulate, I_C, 70, num_steps=2000, seed=1)
-            for _ in range(2)
-        ]
-        assert equal(runs[0].result(), runs[1].result())
+        for few in pool.map(lambda n: simulate(I_C, n, seed=5, num_steps=2000),
+                            (3, 70)):
+            n = len(few.position)
+            assert equal(few[:3], [array[:n] for array in one[:3]])
 
 
 @pytest.fixture(scope='module')
@@ -162,13 +147,14 @@ def plain_loop(forces, graphs, x, v, num_steps, step_size, max_kick, b):
     return x, v
 
 
-def test_a_users_force_equals_a_plain_loop():
+@pytest.mark.parametrize('num_dimensions', [2, 3])
+def test_a_users_force_equals_a_plain_loop(num_dimensions):
     rng = np.random.default_rng(1)
     forces = [Yukawa(strength=0.5), Spring(2.0)]
-    x, v = rng.uniform(-0.5, 0.5, (2, 2, 4, 2))
-    out = simulate(forces, 2, 4, num_steps=400, sample_every=200,
-                   step_size=5e-3, max_kick=0.002, box_half_width=0.5,
-                   initial_position=x, initial_velocity=v)
+    x, v = rng.uniform(-0.5, 0.5, (2, 2, 4, num_dimensions))
+    out = simulate(forces, 2, 4, num_dimensions=num_dimensions, num_steps=400,
+                   sample_every=200, step_size=5e-3, max_kick=0.002,
+                   box_half_width=0.5, initial_position=x, initial_velocity=v)
     assert out.interactions.any((2, 3)).all()
     for system in range(2):
         arguments = (forces, out.interactions[system], x[system], v[system])
@@ -179,44 +165,23 @@ def test_a_users_force_equals_a_plain_loop():
         assert np.allclose(out.velocity[system, :, 0], velocity, atol=1e-6)
 
 
-def test_three_dimensions_equal_two_in_any_plane():
-    rng = np.random.default_rng(0)
-    x, v = rng.normal(size=(2, 3, 4, 2))
-    plane = np.linalg.qr(rng.normal(size=(3, 2)))[0]
-    graphs = simulate(I_C, 3, 4, num_steps=20, sample_every=10).interactions
-    arguments = dict(num_steps=1000, max_kick=np.inf, box_half_width=None,
-                     interactions=graphs)
-    flat = simulate(I_C, 3, 4, initial_position=x, initial_velocity=v,
-                    **arguments)
-    space = simulate(I_C, 3, 4, num_dimensions=3, initial_position=x @ plane.T,
-                     initial_velocity=v @ plane.T, **arguments)
-    assert space.position.shape == (3, 4, 9, 3)
-    assert np.allclose(space.position @ plane, flat.position, atol=1e-5)
-    assert np.allclose(space.velocity @ plane, flat.velocity, atol=1e-5)
-
-
-def test_a_divergent_force_on_one_spot_is_an_error():
-    graphs = np.zeros((3, 2, 5, 5))
-    position = np.random.default_rng(0).uniform(-1, 1, (3, 5, 2))
-    position[1, 4] = position[1, 2]
-    arguments = dict(num_steps=200, initial_position=position)
-    # Neutral particles, and springs, may start on one spot.
-    graphs[1, 0, 2, 4] = graphs[1, 0, 4, 2] = 1
-    out = simulate(I_C, 3, interactions=graphs, **arguments)
-    assert np.isfinite(out.position).all()
-    graphs[1, 1, 2, 4] = graphs[1, 1, 4, 2] = 1
-    with pytest.raises(ValueError, match='system 1 left the range'):
-        simulate(I_C, 3, interactions=graphs, **arguments)
-
-
 @pytest.mark.parametrize('forces, wrong, match', [
     ([Spring(1e9), Charge()], dict(max_kick=np.inf,
                                    box_half_width=None), 'left the range'),
     (I_C, dict(speed=1e5), 'system 0 left the box'),
+    ([Charge()], dict(initial_position=np.zeros((70, 5, 2))), 'the range'),
 ])
-def test_motion_too_fast_for_the_steps_is_an_error(forces, wrong, match):
+def test_motion_that_steps_cannot_follow_is_an_error(forces, wrong, match):
     with pytest.raises(ValueError, match=match):
         simulate(forces, 70, num_steps=200, **wrong)
+
+
+def test_springs_and_neutral_particles_may_start_on_one_spot():
+    graphs = np.tile(1 - np.eye(5), (3, 2, 1, 1))
+    graphs[:, 1] = 0
+    out = simulate(I_C, 3, num_steps=200, interactions=graphs,
+                   initial_position=np.zeros((3, 5, 2)))
+    assert np.isfinite(out.position).all()
 
 
 @pytest.mark.parametrize('name, value', [

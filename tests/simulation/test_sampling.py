@@ -1,10 +1,9 @@
 from dataclasses import dataclass
-from itertools import permutations
 
 import numpy as np
 import pytest
 
-from pyg_fnri.simulation import Charge, Newtonian, Spring, graph_keys
+from pyg_fnri.simulation import Charge, Spring, graph_keys
 from pyg_fnri.simulation.sampling import (
     CHUNK_SIZE,
     SYSTEMS_PER_STREAM,
@@ -101,16 +100,6 @@ def relabel(graphs, rng):
     return np.stack([g[:, o][:, :, o] for g, o in zip(graphs, orders)])
 
 
-def smallest(graphs):
-    """The smallest number that any order of the particles gives."""
-    i, j = np.tril_indices(graphs.shape[-1], -1)
-    digits = graphs[:, 0] * 4 + graphs[:, 1]
-    return np.min([
-        (digits[:, order][:, :, order][:, i, j] * 16**np.arange(len(i))).sum(-1)
-        for order in map(list, permutations(range(len(digits[0]))))
-    ], axis=0)
-
-
 @pytest.mark.parametrize('num_particles', [3, 10])
 def test_keys_do_not_depend_on_the_order(num_particles):
     rng = np.random.default_rng(0)
@@ -121,31 +110,13 @@ def test_keys_do_not_depend_on_the_order(num_particles):
     assert (graph_keys(other) == graph_keys(graphs)).all()
 
 
-@pytest.mark.parametrize('graphs', [
-    draw_edge_types(0, [3, 2], 3000, 3),
-    Newtonian([Spring(), Charge()]).draw_edge_types(0, 3000, 5),
-], ids=['3 particles', '5 particles'])
-def test_keys_are_those_of_all_orders(graphs):
+def test_there_are_156_graphs_of_six_particles():
+    # Regular ones among them, which refinement alone does not tell apart.
+    pairs = np.arange(2**15)[:, None] >> np.arange(15) & 1
+    graphs = np.zeros((2**15, 1, 6, 6), np.int64)
+    graphs[(slice(None), 0, *np.tril_indices(6, -1))] = pairs
     assert len(graphs) > CHUNK_SIZE
-    keys, exact = graph_keys(graphs), smallest(graphs)
-    both = np.stack([keys, exact.astype(np.uint64)], axis=1)
-    assert 20 < len(np.unique(exact)) < 1500
-    assert len(np.unique(keys)) == len(np.unique(exact))
-    assert len(np.unique(both, axis=0)) == len(np.unique(exact))
-
-
-def test_there_are_34_graphs_of_five_particles():
-    pairs = np.arange(2**10)[:, None] >> np.arange(10) & 1
-    graphs = np.zeros((2**10, 1, 5, 5), np.int64)
-    graphs[(slice(None), 0, *np.tril_indices(5, -1))] = pairs
-    assert len(np.unique(graph_keys(graphs + graphs.swapaxes(2, 3)))) == 34
-
-
-def test_regular_graphs_are_told_apart():
-    ring = np.roll(np.eye(6, dtype=np.int64), 1, axis=1)
-    triangles = np.kron(np.eye(2, dtype=np.int64), 1 - np.eye(3, dtype=int))
-    keys = graph_keys(np.stack([ring + ring.T, triangles])[:, None])
-    assert keys[0] != keys[1]
+    assert len(np.unique(graph_keys(graphs + graphs.swapaxes(2, 3)))) == 156
 
 
 def test_layers_types_and_directions_matter():

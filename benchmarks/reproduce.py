@@ -1,0 +1,380 @@
+"""Reproduce the paper's tables and figures, at a scale that you can afford.
+
+    python benchmarks/reproduce.py --table 1 2 3 --scale smoke     # a minute
+    python benchmarks/reproduce.py --table 1 2 --scale laptop      # hours
+    python benchmarks/reproduce.py --table 1 2 --scale paper --list
+
+A cell, DATASET-MODEL-REGIME-SEED, is a training run in RUNS/SCALE/CELL and its
+measurement on the test split, RESULTS/SCALE/CELL.json. What is there is not run
+again, what was stopped goes on, and several processes share the cells; --list
+prints each as a command of its own, for any scheduler. Tables and figures are
+made of all results that are there:
+
+    --table 1               edge accuracies: models learned and supervised
+    --table 2               rollout errors: models learned and given true graphs
+    --table 3               numbers of parameters; nothing is trained
+    --table laws            force laws, from a trained encoder and from scratch
+    --figure trajectories   four test systems, 50 steps from one state alone
+    --figure compression    section 3.1: with and without the split of observed
+                            and predicted halves
+"""
+import argparse
+import shutil
+import sys
+import time
+import traceback
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple, Optional
+
+import pandas as pd
+import torch
+from filelock import FileLock, Timeout
+from matplotlib.figure import Figure
+from tables import (
+    HALF_HORIZONS,
+    LAYERS,
+    MSE,
+    TITLES,
+    Cell,
+    labelled,
+    load_results,
+    means,
+    notes_of,
+    paper_table,
+    parameter_table,
+    provenance,
+    publish,
+    save_json,
+)
+
+from pyg_fnri.datasets.spec import Systems, box_half_width, open_dataset
+from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.evaluation import evaluate, find_laws, measure, measure_guesses
+from pyg_fnri.evaluation.published import ACCURACY, ROLLOUT_MSE
+from pyg_fnri.inference import refine
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.nn.models import MODELS
+from pyg_fnri.plot import plot_trajectories
+from pyg_fnri.training import Config, RelationalInference, fit, load_checkpoint
+from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
+
+PAPER, MORE = list(LAYERS), ['nri_springs', 'nri_charged']
+#: Data sets, models and regimes of a table or figure.
+PARTS: dict[str, tuple[list[str], list[str], list[str]]] = {
+    '1': (PAPER, list(MODELS), ['learned', 'supervised']),
+    '2': (PAPER, list(MODELS), ['learned', 'true_graph']),
+    '3': ([], [], []),
+    'laws': (PAPER + MORE, ['fnri'], ['em', 'scratch']),
+    'trajectories': (PAPER[:1], ['fnri'], ['learned']),
+    'compression': (PAPER[:1], ['fnri'], ['split', 'unsplit']),
+}
+HEADINGS = {
+    '1': 'Table 1: edge accuracy (%)',
+    '2': 'Table 2: rollout error (1e-5)',
+    '3': 'Table 3: parameters',
+    'laws': 'Force laws',
+    'compression': 'Section 3.1: compression',
+}
+#: Rows by regime and kind of figures.
+LAW_ROWS = {
+    ('learned', ''): 'quick recipe, one pass',
+    ('scratch', 'refined'): 'laws from scratch, refined',
+    ('em', 'before'): 'em: encoder at the start, one pass',
+    ('em', ''): 'em: encoder distilled, one pass',
+    ('em', 'refined'): 'em: refined',
+}
+COMPRESSION_ROWS = {
+    ('unsplit', 'observed'): 'without the split, observed',
+    ('unsplit', 'following'): 'without the split, following',
+    ('split', 'observed'): 'with the split, observed',
+    ('split', 'following'): 'with the split, following',
+    ('split', 'static, observed'): 'static, observed',
+    ('split', 'static, following'): 'static, following',
+}
+
+
+class Scale(NamedTuple):
+    """How far runs go: a recipe and its options for each regime."""
+    recipes: dict[str, tuple[str, dict[str, Any]]]
+    seeds: list[int]
+    law_seeds: list[int]
+    num_systems: list[int] = [50_000, 10_000, 10_000]
+    num_val: int = 2_000
+    val_every: int = 1_000
+
+
+def recipes(learned: tuple[str, dict], halves: tuple[str, dict],
+            **laws: tuple[str, dict]) -> dict[str, tuple[str, dict]]:
+    return dict(learned=learned, supervised=learned, true_graph=learned,
+                split=halves, unsplit=halves, **laws)
+
+
+TINY = dict(hidden_channels=8, batch_size=16, max_steps=3)
+# Rollouts from a state and the graph alone, whose channels are all there for
+# something else to be kept in: single steps have nothing to compress.
+LONG = dict(pred_steps=48, undirected=False, drop_null=False, batch_size=32,
+            max_steps=3_000)
+# A step of training, in which nothing is learned, then laws.
+SCRATCH = dict(max_steps=1, num_distilled=0)
+SCALES = {
+    'smoke':
+    Scale(
+        recipes(('quick', TINY), ('paper', TINY), em=('em', {
+            **TINY, 'distilled_steps':
+            3
+        }), scratch=('em', {
+            **TINY,
+            **SCRATCH
+        })), [0], [0], [64, 32, 32], val_every=1),
+    'laptop':
+    Scale(
+        recipes(('quick', {}), ('quick', LONG), em=('em', {}),
+                scratch=('em', SCRATCH)), [0, 1, 2], [0, 1, 2, 3, 4]),
+    'paper':
+    Scale(recipes(('paper', {}), ('paper', {})), [0, 1, 2, 3, 4], [],
+          num_val=10_000, val_every=390),
+}
+
+
+def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add('--table', nargs='+', choices=list(PARTS)[:4], default=[])
+    add('--figure', nargs='+', choices=list(PARTS)[4:], default=[])
+    add('--cell', nargs='+', type=Cell.of, default=[], help='single runs')
+    add('--scale', choices=SCALES, default='laptop')
+    for name in ('names', 'models', 'regimes'):
+        add(f'--{name}', nargs='+', help='only these [all]')
+    add('--seeds', nargs='+', type=int, help="[the scale's]")
+    add('--list', action='store_true', help='print a command for each run')
+    add('--report-only', action='store_true', help='run nothing')
+    add('--again', action='store_true', help='forget what is there of the runs')
+    add('--threads', type=int, default=1, help="PyTorch's [%(default)s]")
+    add('--root', default='datasets', metavar='DIR')
+    add('--runs', default='runs/reproduce', metavar='DIR')
+    add('--results', default='results', metavar='DIR')
+    args = parser.parse_args(argv)
+    if not (args.table or args.figure or args.cell):
+        parser.error('say what to reproduce: --table, --figure or --cell')
+    return args
+
+
+def main(argv: Optional[list[str]] = None) -> None:
+    args = parse_args(argv)
+    torch.set_num_threads(args.threads)
+    cells, failed = cells_of(args), []
+    if args.list:
+        print(
+            *(f'python benchmarks/reproduce.py --cell {cell.name} --scale '
+              f'{args.scale}' for cell in cells), sep='\n')
+        return
+    for number, cell in enumerate([] if args.report_only else cells, 1):
+        print(f'{cell.name} ({number} of {len(cells)})', flush=True)
+        try:
+            run(cell, args)
+        except Timeout:
+            print('another process is at it')
+        except Exception:  # Whatever it is, other runs do not share it.
+            traceback.print_exc()
+            failed.append(cell.name)
+    for part in (*args.table, *args.figure):
+        report(part, args)
+    if failed:
+        sys.exit('Failed: ' + ', '.join(failed) + '; see above for why.')
+
+
+def cells_of(args: argparse.Namespace) -> list[Cell]:
+    """What tables and figures are made of, seed by seed."""
+    scale, cells = SCALES[args.scale], list(args.cell)
+    for part in (*args.table, *args.figure):
+        names, models, regimes = PARTS[part]
+        seeds = args.seeds or (scale.law_seeds
+                               if part == 'laws' else scale.seeds)
+        cells += [
+            Cell(*row, seed)
+            for seed in (seeds[:1] if part == 'trajectories' else seeds) for row
+            in product(args.names or names, args.models or models, regimes)
+            if row[2] in (args.regimes or regimes)
+        ]
+    return sorted(dict.fromkeys(cells), key=lambda cell: cell.seed)
+
+
+def run(cell: Cell, args: argparse.Namespace) -> None:
+    """Trains a cell, or goes on with it, and measures it, unless its result
+    is there."""
+    out = Path(args.runs, args.scale, cell.name)
+    path = Path(args.results, args.scale, f'{cell.name}.json')
+    spent = Path(f'{out}.minutes')  # Before an interruption, too.
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f'{out}.lock', timeout=0):
+        if args.again:
+            path.unlink(missing_ok=True)
+            spent.unlink(missing_ok=True)
+            shutil.rmtree(out, ignore_errors=True)
+        if path.exists():
+            print(f'{path} is there already')
+            return
+        minutes = float(spent.read_text()) if spent.exists() else 0.
+        start = time.monotonic()
+        try:
+            module = train(cell, out, args)
+        finally:
+            minutes += (time.monotonic() - start) / 60
+            spent.write_text(f'{minutes}')
+        save_json(
+            path, {
+                'cell': cell.name,
+                'scale': args.scale,
+                'num_systems': SCALES[args.scale].num_systems,
+                'figures': measure_cell(cell, module, out, args.root),
+                'minutes': minutes,
+                'provenance': provenance()
+            })
+
+
+def train(cell: Cell, out: Path,
+          args: argparse.Namespace) -> RelationalInference:
+    """The model of a cell, trained."""
+    scale, unsplit = SCALES[args.scale], cell.regime == 'unsplit'
+    data = dict(name=cell.dataset, num_particles=5, seed=0, split_by='system',
+                num_systems=scale.num_systems)
+    split = ReconstructTrajectory if unsplit else SplitTrajectory
+    systems, val = (open_dataset(data, args.root, name, split(49))
+                    for name in ('train', 'val'))
+    recipe, options = scale.recipes[cell.regime]
+    regime = 'learned'
+    if cell.regime in ('supervised', 'true_graph'):
+        regime = cell.regime
+    config = Config(systems.num_node_features, 49, systems.num_edge_types,
+                    systems.names, cell.model, regime, recipe, options, unsplit,
+                    cell.seed, data)
+    resume = any(
+        (out / stage / 'last.ckpt').exists() for stage in ('', 'quick'))
+    return fit(config, systems, val[:scale.num_val], str(out),
+               val_every=scale.val_every, resume=resume, overwrite=not resume)
+
+
+def measure_cell(cell: Cell, module: RelationalInference, out: Path,
+                 root: str) -> dict[str, Any]:
+    """All figures of a trained model, on test systems."""
+    has_laws = cell.regime in ('em', 'scratch')
+    test = open_dataset(module.config.data, root, 'test', SplitTrajectory(49))
+    if has_laws:  # Graphs are refined, which is slow.
+        test = test[:2_000]
+    infer = (module.model.infer if cell.regime != 'true_graph' else
+             lambda batch: (module.true_types(batch), None))
+    figures, _ = measure(module, test, infer)
+    figures |= measure_guesses(module, test, root)
+    if has_laws:
+        refined, _ = measure(module, test, partial(refine, module.model))
+        laws = find_laws(module, test, refined)
+        figures['refined'] = refined
+        if laws is not None and laws.error is not None:
+            figures['law_error'] = dict(zip(laws.names, laws.error))
+    if cell.regime == 'em':
+        before = load_checkpoint(str(out / 'quick' / 'best.ckpt'))
+        figures['before'], _ = measure(before, test, before.model.infer)
+    if cell.regime in ('split', 'unsplit'):
+        figures['halves'] = {
+            half: measure_half(module, test[:2_000], half)
+            for half in ('observed', 'following')
+        }
+    return figures
+
+
+def measure_half(module: RelationalInference, test: Systems,
+                 half: str) -> dict[str, Any]:
+    """Errors of rollouts along the frames that the encoder saw, or those that
+    follow, with the graph inferred from the former."""
+    batches = list(SystemLoader(test, 500))
+    for batch in batches if half == 'observed' else []:
+        batch.y = batch.x
+    figures = evaluate(module.model, batches, module.units,
+                       module.config.num_edge_types, HALF_HORIZONS)
+    return {key: figures[key] for key in ('rollout_mse', 'static_mse')}
+
+
+def report(part: str, args: argparse.Namespace) -> None:
+    """Writes a table or figure of all results that are there."""
+    directory = Path(args.results, args.scale)
+    if part == 'trajectories':
+        draw_trajectories(args, directory / 'trajectories.png')
+        return
+    kind = 'figure' if part == 'compression' else 'table'
+    command = (f'python benchmarks/reproduce.py --{kind} {part} --scale '
+               f'{args.scale}')
+    tables, notes = {}, [f'Made by `{command}`.']
+    if part == '3':
+        tables = {TITLES[name]: parameter_table(name) for name in PAPER}
+    else:
+        frame = load_results(directory)
+        names, _, regimes = PARTS[part]
+        if part == 'laws':
+            frame = frame[frame['model'] == 'fnri']
+            regimes = [*regimes, 'learned']
+        frame = frame[frame['dataset'].isin(names)
+                      & frame['regime'].isin(regimes)]
+        for name in names:
+            rows = frame[frame['dataset'] == name]
+            if rows.empty:
+                continue
+            if part == '1':
+                table = paper_table(rows, ['combined', *LAYERS[name]],
+                                    ACCURACY[name])
+            elif part == '2':
+                table = paper_table(rows, MSE, ROLLOUT_MSE[name])
+            elif part == 'laws':
+                table = means(labelled(rows, LAW_ROWS))
+            else:
+                rows = labelled(rows, COMPRESSION_ROWS)
+                table = means(rows)
+                draw_compression(rows, directory / 'compression.png')
+            tables[TITLES.get(name, name)] = table
+        notes = [notes_of(frame, command)]
+    stem = f'table{part}' if part in '123' else part
+    publish(directory / f'{stem}.md', HEADINGS[part], tables, notes)
+
+
+def draw_trajectories(args: argparse.Namespace, path: Path) -> None:
+    """How four test systems go on after what the encoder saw, each predicted
+    in one rollout from its last observed state alone."""
+    cell = next(c for c in cells_of(args) if c.regime == 'learned')
+    module = load_checkpoint(f'{args.runs}/{args.scale}/{cell.name}/best.ckpt')
+    # The last 50 of 99 frames follow the 49 observed ones.
+    test = open_dataset(module.config.data, args.root, 'test',
+                        SplitTrajectory(49, 50))
+    paths = [[
+        torch.cat([data.x[:, -1:], y], dim=1)
+        for y in (module.model.predict_trajectory(data, 50), data.y)
+    ] for data in test[:4]]
+    predicted, true = map(list, zip(*paths))
+    save_figure(
+        plot_trajectories(predicted, true, half_width=box_half_width(test)),
+        path)
+
+
+def draw_compression(rows: pd.DataFrame, path: Path) -> None:
+    """Errors over the steps of rollouts, without and with the split."""
+    figure = Figure((9, 3.6), layout='constrained')
+    lines = rows.groupby('label', sort=False).mean(numeric_only=True)
+    lines = lines.filter(like='MSE').rename(columns=lambda name: int(name[4:]))
+    for ax, split in zip(figure.subplots(1, 2, sharey=True),
+                         ('without', 'with ')):
+        shown = lines.filter(regex=f'^({split}|static)', axis=0)
+        shown.T.plot(ax=ax, loglog=True, style=['o-', 'o-', '--', '--'],
+                     xlabel='steps', ylabel='mean squared error (1e-5)')
+    save_figure(figure, path)
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    with written_whole(str(path)) as part:
+        figure.savefig(part, format='png', dpi=150)
+    print(f'written into {path}')
+
+
+if __name__ == '__main__':
+    main()
