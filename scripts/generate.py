@@ -26,52 +26,46 @@ import argparse
 import hashlib
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Optional
 
 from rich.console import Console
 
 from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.datasets.particle_systems import SPLITS, SYSTEMS
+from pyg_fnri.datasets.particle_systems import SPLITS
 from pyg_fnri.evaluation import make_table
 from pyg_fnri.evaluation.published import HORIZONS, ROLLOUT_MSE, published
 from pyg_fnri.metrics import RolloutMSE, static_rollout
 from pyg_fnri.nn import MinMaxScaling
-from pyg_fnri.training.cli import errors_in_one_line
+from pyg_fnri.training.cli import (
+    OptionParser,
+    SimulatedData,
+    errors_in_one_line,
+    given,
+)
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = OptionParser(__doc__)
     parser.add_argument('--root', default='datasets', metavar='DIR',
                         help='where data sets are kept [%(default)s]')
-    parser.add_argument(
-        '--name', default='springs_charges', choices=list(SYSTEMS),
-        help="springs_charges (the paper's I+C), "
-        "springs_charges_fsprings (I+C+F), or one of NRI's: "
-        "nri_springs, nri_charged, kuramoto [%(default)s]")
-    parser.add_argument('--num-particles', type=int, default=5, metavar='N',
-                        help='particles in a system [%(default)s]')
-    parser.add_argument('--num-systems', type=int, nargs=3,
-                        default=[50_000, 10_000,
-                                 10_000], metavar=('TRAIN', 'VAL', 'TEST'),
-                        help='systems in each split [50000 10000 10000]')
     parser.add_argument('--seed', type=int, default=0,
                         help='seed of the simulation [%(default)s]')
-    parser.add_argument(
-        '--split-by', default='system', choices=['system', 'graph'],
-        help='graph: splits share no graph, up to relabelling '
-        'of particles [%(default)s]')
+    parser.add_fields('systems', SimulatedData,
+                      ['name', 'num_particles', 'num_systems', 'split_by'])
     return parser.parse_args(argv)
 
 
 def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
+    systems = SimulatedData(**given(args, SimulatedData))
     splits = []
     with errors_in_one_line():
         for split in SPLITS:
-            print(f'{args.name}, {split} split', file=sys.stderr)
-            splits.append(ParticleSystems(split=split, **vars(args)))
+            print(f'{systems.name}, {split} split', file=sys.stderr)
+            splits.append(
+                ParticleSystems(args.root, split=split, seed=args.seed,
+                                **asdict(systems)))
     print_card(splits)
 
 
@@ -115,28 +109,27 @@ def print_card(splits: Sequence[ParticleSystems]) -> None:
         f'{train.seed}, split by {train.split_by}')
     for dataset in splits:
         console.print(f'  {dataset.processed_paths[0]}')
-    shares = {dataset.split: interacting_share(dataset) for dataset in splits}
-    console.print(
-        make_table(
-            'Share of the pairs that interact',
-            ['split', 'systems', *shares[train.split], 'SHA-256 of x'], {
-                dataset.split: [
-                    f'{len(dataset):,}',
-                    *(f'{share:.3f}'
-                      for share in shares[dataset.split].values()),
-                    checksum(dataset)[:16]
-                ]
-                for dataset in splits
-            }))
     rows = {}
-    paper = published(ROLLOUT_MSE, train.name, 'static')
-    if paper and train.num_particles == 5 and train.split_by == 'system':
-        rows['paper'] = [f'{value:.1f}' for value in paper]
+    for dataset in splits:
+        share = interacting_share(dataset)
+        rows[dataset.split] = [
+            f'{len(dataset):,}', *share.values(),
+            checksum(dataset)[:16]
+        ]
+    console.print(
+        make_table('Share of the pairs that interact',
+                   ['split', 'systems', *share, 'SHA-256 of x'], rows, '.3f'))
+    rows = {}
+    if train.num_particles == 5 and train.split_by == 'system':
+        rows['paper'] = published(ROLLOUT_MSE, train.name, 'static')
     errors = static_error(train, test).values()
-    rows['here, test split'] = [f'{1e5 * error:.1f}' for error in errors]
+    rows['here, test split'] = [1e5 * error for error in errors]
     console.print(
         make_table('Static rollout, mean squared error (1e-5, min-max units)',
-                   ['', *(f'{h} step{"s"[:h - 1]}' for h in HORIZONS)], rows))
+                   ['', *(f'{h} step{"s"[:h - 1]}' for h in HORIZONS)], {
+                       row: values
+                       for row, values in rows.items() if values
+                   }, '.1f'))
 
 
 if __name__ == '__main__':

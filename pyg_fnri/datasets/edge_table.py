@@ -26,13 +26,9 @@ def candidate_edges(source: Source,
     """Whether each pair is a candidate edge, `[N, N]` bool of each system, row
     = receiver, column = sender."""
     table = load(source, ('system', 'sender', 'receiver'))
-    out = []
-    for recording, (_, receiver, sender) in zip(recordings,
-                                                _pairs(table, recordings)):
-        size = len(recording.particles)
-        edges = np.zeros((size, size), dtype=bool)
-        edges[receiver, sender] = True
-        out.append(edges)
+    out = [np.zeros((len(r.particles), ) * 2, dtype=bool) for r in recordings]
+    for edges, (_, *pairs) in zip(out, _pairs(table, recordings)):
+        edges[tuple(pairs)] = True
     return out
 
 
@@ -40,25 +36,20 @@ def true_types(
     source: Source,
     recordings: Sequence[Recording],
 ) -> tuple[list[np.ndarray], list[Name], list[int]]:
-    """The true type of each pair of particles, in each layer; 0, no
-    interaction, where the table has no row.
-
-    Returns:
-        Types `[L, N, N]` of each system, row = receiver, column = sender;
-        the names of the layers; and the number of types of each layer, at
-        least 2, whichever systems they occur in.
-    """
+    """True types `[L, N, N]` of each system, row = receiver, column = sender;
+    0, no interaction, where the table has no row. With the names of the layers
+    and the number of types of each, at least 2, over all systems."""
     table = load(source, ('system', 'sender', 'receiver', 'layer'))
-    check_columns(table, {'type': 'its header'})
+    check_columns(table, 'type', ['type'])
     kind = numbers(table['type'])
     wrong = ~((kind >= 0) & (kind == np.floor(kind)))
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(f'Row {row} of the interactions has the type '
-                         f'{table["type"][row]}, but types are whole numbers '
-                         f'from 0, none, on.')
-    layers: list[Name] = [0]
+                         f'{kind[row]}, but types are whole numbers from 0, '
+                         f'none, on.')
     layer = np.zeros(len(table), dtype=np.int64)
+    layers: list[Name] = [0]
     if 'layer' in table:
         layer, layers = number_names(table['layer'])
     num_types = [
@@ -84,25 +75,15 @@ def true_types(
 def report_one_way(types: Sequence[np.ndarray], systems: Sequence[Name]) -> str:
     """Which true types `[L, N, N]` of systems depend on the direction, in a
     sentence; empty if none do."""
-    differ = [np.triu(of != of.swapaxes(-1, -2)).sum(dtype=int) for of in types]
+    differ = [int(np.triu(of != of.swapaxes(-1, -2)).sum()) for of in types]
     if not any(differ):
         return ''
     total = sum(
-        np.triu(np.maximum(of, of.swapaxes(-1, -2)) > 0).sum() for of in types)
+        np.triu((of > 0) | (of.swapaxes(-1, -2) > 0)).sum() for of in types)
     first = systems[int(np.flatnonzero(differ)[0])]
     return (f'The two directions of a pair are of different true types in '
             f'{sum(differ)} of {total} interactions, first in system '
             f'{first!r}.')
-
-
-def report_left_out(num_true: int, num_kept: int) -> str:
-    """How many interactions have no candidate edge, in a sentence; empty if
-    none."""
-    if num_kept == num_true:
-        return ''
-    return (f'{num_true - num_kept} of {num_true} true interactions join '
-            f'particles that no candidate edge joins. No model can find them, '
-            f'and accuracies are those of the candidate edges.')
 
 
 def _pairs(
@@ -110,12 +91,13 @@ def _pairs(
     recordings: Sequence[Recording],
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Rows, receivers and senders of each system, as numbers."""
-    check_columns(table, {'sender': 'its header', 'receiver': 'its header'})
+    check_columns(table, 'sender and receiver', ['sender', 'receiver'])
     ends = []
     for end in ('receiver', 'sender'):
         number, names = number_names(table[end])
-        ends.append(np.array([names[k] for k in number], dtype=object))
-    rows_of = {r.name: np.arange(len(table)) for r in recordings}
+        ends.append([names[k] for k in number])
+    every = np.arange(len(table))
+    rows_of = {recording.name: every for recording in recordings}
     if 'system' in table:
         number, systems = number_names(table['system'])
         unknown = [name for name in systems if name not in rows_of]
@@ -123,17 +105,15 @@ def _pairs(
             raise ValueError(f'The table of edges names a system '
                              f'{unknown[0]!r}, which is none of the '
                              f'{len(recordings)} systems.')
-        rows_of = {
-            name: np.flatnonzero(number == k)
-            for k, name in enumerate(systems)
-        }
+        groups = pd.Series(number).groupby(number).indices
+        rows_of = {systems[k]: rows for k, rows in groups.items()}
     out = []
     for recording in recordings:
         number_of = {name: k for k, name in enumerate(recording.particles)}
-        rows = rows_of.get(recording.name, np.arange(0))
+        rows = rows_of.get(recording.name, every[:0])
         try:
-            receiver, sender = (np.array(
-                [number_of[name] for name in end[rows]], dtype=np.int64)
+            receiver, sender = (np.array([number_of[end[row]]
+                                          for row in rows], dtype=np.int64)
                                 for end in ends)
         except KeyError as error:
             raise ValueError(f'The table of edges names a particle '

@@ -2,15 +2,13 @@
 import os
 import os.path as osp
 import re
-import warnings
-from collections.abc import Callable
 from typing import Any, Optional
 
 import numpy as np
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.datasets.edge_table import report_left_out, report_one_way
-from pyg_fnri.datasets.reading import Name, as_floats, content_digest, load
+from pyg_fnri.datasets.edge_table import report_one_way
+from pyg_fnri.datasets.reading import as_floats, content_digest, load
 from pyg_fnri.datasets.stored import Joined, StoredSystems
 
 #: The files' name of each split.
@@ -36,14 +34,12 @@ class NRIFolder(StoredSystems):
         train = NRIFolder('datasets', 'data/springcharge_5', split='train',
                           transform=SplitTrajectory(49))
 
-    **Edge types** are consecutive integers, and each value in the files has
-    its own, in each layer by itself: 0, if it occurs, is type 0, no
-    interaction, and the others are types 1, 2, ... in ascending order. So
-    {0, 0.5, 1} and {0, 1, 2} both become {0, 1, 2}. Where 0 does not occur,
-    as in NRI's charged particles with {-1, 1}, the lowest value is type 0, as
-    in the research code; no type then means that there is no interaction. All
-    splits in the folder are looked at together, so that a value has one type
-    in all of them. :obj:`edge_values` tells which value a type was. Values on
+    **Edge types** number the values in the files of all splits, in each layer
+    by itself: 0, if it occurs, is type 0, no interaction, and the others are
+    types 1, 2, ... in ascending order. So {0, 0.5, 1} becomes {0, 1, 2}. Where
+    0 does not occur, as in NRI's charged particles with {-1, 1}, the lowest
+    value is type 0, as in the research code; no type then means that there is
+    no interaction. :obj:`edge_values` tells which value a type was. Values on
     the diagonal are left out.
 
     A system is a plain :class:`~torch_geometric.data.Data` with
@@ -63,10 +59,9 @@ class NRIFolder(StoredSystems):
             is one)
         name (str, optional): The name of the data set's folder.
             (default: that of `folder`, and the suffix)
-        transform (callable, optional): Applied to a system on each access.
-        pre_transform (callable, optional): Applied once, on opening.
-        pre_filter (callable, optional): Which systems to keep.
-        force_reload (bool): Whether to read them again. (default: `False`)
+        **options: `transform`, `pre_transform`, `pre_filter` and
+            `force_reload`, as for
+            :class:`~pyg_fnri.datasets.stored.StoredSystems`.
     """
     def __init__(
         self,
@@ -75,10 +70,7 @@ class NRIFolder(StoredSystems):
         split: str = 'train',
         suffix: Optional[str] = None,
         name: Optional[str] = None,
-        transform: Optional[Callable] = None,
-        pre_transform: Optional[Callable] = None,
-        pre_filter: Optional[Callable] = None,
-        force_reload: bool = False,
+        **options: Any,
     ) -> None:
         if split not in FILES:
             raise ValueError(f"split is {split!r}, but must be 'train', 'val' "
@@ -103,146 +95,107 @@ class NRIFolder(StoredSystems):
         super().__init__(root, name, split, {
             'split': split,
             **recipe
-        }, transform, pre_transform, pre_filter, force_reload)
-        num_true = self.facts['num_true']
-        if num_true:
-            left_out = report_left_out(sum(num_true[k] for k in self.numbers()),
-                                       int((self._data.edge_label > 0).sum()))
-            if left_out:
-                warnings.warn(left_out, stacklevel=2)
+        }, **options)
 
     @property
     def edge_values(self) -> list[list[float]]:
         """The value in the files that each type of each layer stands for."""
         return self.facts['edge_values']
 
-    @property
-    def system_names(self) -> list[Name]:
-        """The number of each system in the files, from 0 on."""
-        return [*self.numbers()]
-
-    @property
-    def particle_names(self) -> list[list[Name]]:
-        """The numbers of each system's particles, in the order of `x`."""
-        return [[*range(self.facts['num_particles'])] for _ in self.indices()]
-
-    @property
-    def one_way(self) -> str:
-        """Which types of the split depend on the direction, in a sentence;
-        empty if none do."""
-        return self.facts['one_way']
-
     def make(self) -> tuple[Joined, dict[str, Any]]:
-        position, velocity = (self._features(kind) for kind in ('loc', 'vel'))
-        if position.shape != velocity.shape:
-            raise ValueError(f'Positions and velocities in {self.folder!r} '
-                             f'must be of one shape, but they are '
-                             f'{position.shape} and {velocity.shape}.')
-        x = np.concatenate([position, velocity], axis=-1)
-        types, values = None, []
+        position, velocity = (self._load(kind, self.split)
+                              for kind in ('loc', 'vel'))  # [S, T, D, N]
+        x = np.stack([position, velocity], axis=2)  # [S, T, 2, D, N]
+        x = x.reshape(*x.shape[:2], -1, x.shape[-1]).transpose(0, 3, 1, 2)
+        types: Optional[np.ndarray] = None
+        values: list[list[float]] = []
         if self._edge_files:
-            edges = {
-                split: self._edges(file)
-                for split, file in self._edge_files.items()
-            }
-            values = find_values([*edges.values()])
-            types = to_types(edges[self.split], values)
+            types, values = edge_types(
+                {
+                    split: self._load('edges', split)
+                    for split in self._edge_files
+                }, self.split)
             if len(types) != len(x):
                 raise ValueError(f'{self.folder!r} holds interactions of '
                                  f'{len(types)} systems, but trajectories of '
                                  f'{len(x)}.')
         systems = []
-        for number, of_system in enumerate(x):
-            label = None if types is None else types[number]
+        for number in range(len(x)):
             try:
-                systems.append(from_trajectory(of_system, label))
+                systems.append(
+                    from_trajectory(x[number],
+                                    None if types is None else types[number]))
             except ValueError as error:
                 raise ValueError(f'System {number} in {self.folder!r}: '
                                  f'{error}') from error
-        facts = {
-            'edge_values': [of_layer.tolist() for of_layer in values],
+        facts: dict[str, Any] = {
+            'edge_values': values,
             'num_edge_types': [max(2, len(of_layer)) for of_layer in values],
-            'num_particles': x.shape[1],
-            'num_true': [],
-            'one_way': '',
+            'system_names': [*range(len(x))],
+            'particle_names': [[*range(x.shape[1])]] * len(x),
         }
         if types is not None:
             facts['num_true'] = [int((of > 0).sum()) for of in types]
-            facts['one_way'] = report_one_way([*types], [*range(len(types))])
+            facts['one_way'] = report_one_way([*types], facts['system_names'])
         return self.collate(systems), facts
 
     def _find_suffix(self) -> str:
-        pattern = re.compile(r'loc_(?:train|valid|test)(.*)\.npy')
         found = sorted({
             match[1]
-            for match in map(pattern.fullmatch, os.listdir(self.folder))
-            if match
+            for match in map(
+                re.compile(r'loc_(?:train|valid|test)(.*)\.npy').fullmatch,
+                os.listdir(self.folder)) if match
         })
-        if not found:
+        if len(found) != 1:
             raise FileNotFoundError(
-                f'There are no positions (loc_train.npy, loc_valid.npy or '
-                f'loc_test.npy, with a suffix or without) in {self.folder!r}; '
-                f'read other arrays as a TrajectoryTable.')
-        if len(found) > 1:
-            raise ValueError(f'{self.folder!r} holds several data sets; name '
-                             f'one of them by suffix, which is of {found}.')
+                f'{self.folder!r} must hold positions, loc_train.npy and so '
+                f'on, with one suffix before .npy; but there are {found}. Name '
+                f'the suffix, or read other arrays as a TrajectoryTable.')
         return found[0]
 
     def _file(self, kind: str, split: str) -> str:
         return osp.join(self.folder, f'{kind}_{FILES[split]}{self.suffix}.npy')
 
-    def _features(self, kind: str) -> np.ndarray:
-        """Positions or velocities, `[S, N, T, D]`."""
-        file = self._file(kind, self.split)
+    def _load(self, kind: str, split: str) -> np.ndarray:
+        """An array of four dimensions; interactions are `[S, L, N, N]`."""
+        file = self._file(kind, split)
         array = as_floats(load(file)[''])
-        if array.ndim != 4 or 0 in array.shape:
-            raise ValueError(f'{file!r} must be [num_systems, num_steps, '
-                             f'num_dims, num_particles], but it is '
-                             f'{list(array.shape)}.')
-        return array.transpose(0, 3, 1, 2)
-
-    def _edges(self, file: str) -> np.ndarray:
-        """Interactions, `[S, L, N, N]`."""
-        array = as_floats(load(file)[''])
-        if array.ndim == 3:
+        if kind == 'edges' and array.ndim == 3:
             array = array[:, None]
-        if array.ndim != 4 or array.shape[2] != array.shape[3]:
-            raise ValueError(f'{file!r} must be [num_systems, num_particles, '
-                             f'num_particles], or with num_layers after the '
-                             f'first, but it is {list(array.shape)}.')
+        if array.ndim != 4 or 0 in array.shape:
+            raise ValueError(f'{file!r} must be an array [num_systems, '
+                             f'num_steps, num_dims, num_particles], or '
+                             f'[num_systems, num_layers, num_particles, '
+                             f'num_particles] of interactions, but it is '
+                             f'{list(array.shape)}.')
         return array
 
 
-def find_values(edges: list[np.ndarray]) -> list[np.ndarray]:
-    """The values of each layer of interactions `[S, L, N, N]`, in the order of
-    their types; what is on the diagonal plays no part."""
-    num_layers = {array.shape[1] for array in edges}
-    if len(num_layers) > 1:
-        raise ValueError(f'All files of interactions must have as many layers, '
-                         f'but they have {sorted(num_layers)}.')
+def edge_types(edges: dict[str, np.ndarray],
+               split: str) -> tuple[np.ndarray, list[list[float]]]:
+    """The types of a split's interactions, and the value of each type in each
+    layer, by the interactions `[S, L, N, N]` of all splits."""
+    if len({array.shape[1:] for array in edges.values()}) > 1:
+        raise ValueError('The files of interactions must be of as many layers '
+                         'and particles in all splits.')
+    types = np.zeros(edges[split].shape, dtype=np.int64)
     out = []
-    for layer in range(*num_layers):
-        values = np.unique(
+    for layer in range(types.shape[1]):
+        found = np.unique(
             np.concatenate([
                 array[:, layer, ~np.eye(array.shape[2], dtype=bool)].flatten()
-                for array in edges
+                for array in edges.values()
             ]))
-        if len(values) > MOST_VALUES or not np.isfinite(values).all():
+        if len(found) > MOST_VALUES or not np.isfinite(found).all():
             raise ValueError(f'Layer {layer} of the interactions has '
-                             f'{len(values)} different values, up to '
-                             f'{values[-1]}, which cannot be edge types; group '
+                             f'{len(found)} different values, up to '
+                             f'{found[-1]}, which cannot be edge types; group '
                              f'them into a few.')
-        # Stable: 0 first, the others stay in order.
-        out.append(values[np.argsort(values != 0, kind='stable')])
-    return out
-
-
-def to_types(edges: np.ndarray, values: list[np.ndarray]) -> np.ndarray:
-    """The type of each interaction `[S, L, N, N]`, 0 on the diagonal."""
-    types = np.zeros(edges.shape, dtype=np.int64)
-    for layer, of_layer in enumerate(values):
-        for number, value in enumerate(of_layer):
-            types[:, layer][edges[:, layer] == value] = number
-    diagonal = np.arange(edges.shape[2])
+        # 0 first, the others in order.
+        values = sorted(found.tolist(), key=lambda value: (value != 0, value))
+        for number, value in enumerate(values):
+            types[:, layer][edges[split][:, layer] == value] = number
+        out.append(values)
+    diagonal = np.arange(types.shape[2])
     types[:, :, diagonal, diagonal] = 0
-    return types
+    return types, out

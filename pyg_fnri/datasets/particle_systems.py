@@ -67,14 +67,12 @@ class ParticleSystems(StoredSystems):
     Any mix of forces (see :class:`~pyg_fnri.simulation.Force`) and systems of
     your own (see :class:`~pyg_fnri.simulation.System`) can be simulated too.
 
-    Each split is simulated when it is first asked for (the paper's sizes take
+    A split is simulated when it is first asked for (the paper's sizes take
     well under a minute on two cores, charges and oscillators a minute or two)
-    and kept in `root/name`, in a folder named after a digest of all that the
-    data depend on: a changed argument, or a force whose code has changed,
-    never finds old data. The random numbers of a split depend on `seed` and
-    the split alone, so that another number of training systems leaves the test
-    split as it is, and a smaller split holds the first systems of a larger
-    one.
+    and kept under a digest of all that it depends on, code of your own
+    included. Its random numbers depend on `seed` and the split alone: other
+    splits may have any size, and a smaller one holds the first systems of a
+    larger one.
 
     A system is a plain :class:`~torch_geometric.data.Data` with
 
@@ -83,8 +81,7 @@ class ParticleSystems(StoredSystems):
       0.2 s, ..., 9.9 s, `[num_particles, 99, 4]`,
     - `edge_index`: all ordered pairs, sorted by receiver, `[2, E]`,
     - `edge_label`: the type of the interaction of sender and receiver in each
-      layer, 0 if there is none, `[E, L]`. A force is a layer of the types 0
-      and 1.
+      layer, 0 if there is none, `[E, L]`. A force is a layer of two types.
 
     .. code-block:: python
 
@@ -106,14 +103,11 @@ class ParticleSystems(StoredSystems):
         system (System, optional): Your own system instead, with constants or
             a motion of its own.
         split_by (str): `'system'`, or `'graph'` for splits that share no
-            interaction graph, all layers together, up to relabelling of
-            particles: a model never sees a test graph in training (see
-            :class:`~.particle_systems.GraphSplit`). With few particles, random
-            splits share nearly all of them. (default: `'system'`)
-        transform (callable, optional): Applied to a system on each access.
-        pre_transform (callable, optional): Applied once, on opening.
-        pre_filter (callable, optional): Which systems to keep.
-        force_reload (bool): Whether to simulate again. (default: `False`)
+            interaction graph up to relabelling of particles, see
+            :class:`~.particle_systems.GraphSplit`. (default: `'system'`)
+        **options: `transform`, `pre_transform`, `pre_filter` and
+            `force_reload`, as for
+            :class:`~pyg_fnri.datasets.stored.StoredSystems`.
     """
     def __init__(
         self,
@@ -126,10 +120,7 @@ class ParticleSystems(StoredSystems):
         forces: Optional[Sequence[Force]] = None,
         system: Optional[System] = None,
         split_by: str = 'system',
-        transform: Optional[Callable] = None,
-        pre_transform: Optional[Callable] = None,
-        pre_filter: Optional[Callable] = None,
-        force_reload: bool = False,
+        **options: Any,
     ) -> None:
         if split not in SPLITS:
             raise ValueError(f"split is {split!r}, but must be 'train', 'val' "
@@ -142,6 +133,11 @@ class ParticleSystems(StoredSystems):
         self.num_particles = operator.index(num_particles)
         train, val, test = map(operator.index, num_systems)
         self.num_systems = (train, val, test)
+        if min(self.num_systems) < 1 or self.num_particles < 2:
+            raise ValueError(f'Each split takes a system and each system two '
+                             f'particles, but num_systems is '
+                             f'{self.num_systems} and num_particles '
+                             f'{num_particles}.')
         self.seed = operator.index(seed)
         recipe = {
             'split': split,
@@ -151,8 +147,7 @@ class ParticleSystems(StoredSystems):
             'seed': self.seed,
             'system': _describe(self.system, self.num_particles),
         }
-        super().__init__(root, name, split, recipe, transform, pre_transform,
-                         pre_filter, force_reload)
+        super().__init__(root, name, split, recipe, **options)
 
     @property
     def forces(self) -> tuple[Force, ...]:
@@ -161,14 +156,12 @@ class ParticleSystems(StoredSystems):
 
     @property
     def names(self) -> list[str]:
-        """The name of each layer of the interaction graph:
-        `['spring', 'charge']`."""
+        """The name of each layer: `['spring', 'charge']`."""
         return list(self.system.layers)
 
     @property
     def num_edge_types(self) -> list[int]:
-        """The number of edge types in each layer, type 0 (no interaction)
-        among them."""
+        """The number of types in each layer, type 0 among them."""
         return self.system.num_edge_types
 
     @property
@@ -234,7 +227,7 @@ class GraphSplit:
     """
     def __init__(self, draw: Callable[[int], np.ndarray], seed: int) -> None:
         self.seed = seed
-        place = np.sort(self._place(graph_keys(draw(NUM_SHOWN))))
+        place = np.sort(self._place(draw(NUM_SHOWN)))
         last = np.flatnonzero(np.diff(place, append=2.0))  # Of each class.
         if len(last) < 3:
             raise ValueError(
@@ -256,38 +249,36 @@ class GraphSplit:
 
     def splits(self, edge_types: np.ndarray) -> np.ndarray:
         """The name of the split of each graph, `[S]`."""
-        place = self._place(graph_keys(edge_types))
-        return np.array(['test', 'val',
-                         'train'])[np.searchsorted(self._ends, place)]
+        part = np.searchsorted(self._ends, self._place(edge_types))
+        return np.array(['test', 'val', 'train'])[part]
 
     def draw(self, draw: Callable[[int], np.ndarray], split: str,
              num_systems: int) -> np.ndarray:
         """Draws graphs until so many are of a split; more graphs that are
         drawn have to begin with those that fewer would be."""
-        most = 30 * num_systems + 100_000
         size = int(1.05 * num_systems / self.shares[split]) + 100
         kept = np.zeros(0, dtype=bool)
-        while size <= most:
+        while size <= 30 * num_systems + 100_000:
             graphs = draw(size)
             more = self.splits(graphs[len(kept):]) == split
             kept = np.concatenate([kept, more])
             if kept.sum() >= num_systems:
                 return graphs[kept][:num_systems]
             size += size // 2
-        raise ValueError(
-            f'Graphs of the {split} split are too rare to find {num_systems} '
-            f'of them: they are {self.shares[split]:.2%} of all. Take another '
-            f'seed, more particles, or fewer systems, or split by system.')
+        raise ValueError(f'Graphs of the {split} split are too rare: '
+                         f'{self.shares[split]:.2%} of all. Take another seed, '
+                         f'more particles or fewer systems, or split by '
+                         f'system.')
 
-    def _place(self, keys: np.ndarray) -> np.ndarray:
-        """Where in the order, from 0 to 1, the class of each key is."""
-        unique, inverse = np.unique(keys, return_inverse=True)
+    def _place(self, edge_types: np.ndarray) -> np.ndarray:
+        """Where in the order, from 0 to 1, the class of each graph is."""
+        unique, inverse = np.unique(graph_keys(edge_types), return_inverse=True)
         places = [
-            int.from_bytes(
-                hashlib.sha256(f'{self.seed} {key}'.encode()).digest()[:6],
-                'big') / 2**48 for key in unique.tolist()
+            hashlib.sha256(f'{self.seed} {key}'.encode()).digest()[:6]
+            for key in unique.tolist()
         ]
-        return np.array(places)[inverse]
+        return np.array(
+            [int.from_bytes(place, 'big') / 2**48 for place in places])[inverse]
 
 
 def find_system(
@@ -297,18 +288,18 @@ def find_system(
 ) -> tuple[str, System]:
     """What to simulate, and the name of its data set; arguments as for
     :class:`ParticleSystems`."""
-    if forces is not None and system is not None:
-        raise ValueError('Both forces and system are given; a system has its '
-                         'own forces, leave one of the two out.')
-    if forces is None and system is None:
+    if forces is not None:
+        if system is not None:
+            raise ValueError('Both forces and system are given; a system has '
+                             'its own forces, leave one of the two out.')
+        system = Newtonian(tuple(forces))
+    elif system is None:
         name = 'springs_charges' if name is None else name
         if name not in SYSTEMS:
             raise ValueError(f'name is {name!r}, but must be one of '
                              f'{list(SYSTEMS)}; pass forces or a system for '
                              f'others.')
         return name, SYSTEMS[name]
-    if system is None:
-        system = Newtonian(forces)
     name = 'custom' if name is None else name
     if name in SYSTEMS and system != SYSTEMS[name]:
         raise ValueError(f'name {name!r} stands for {SYSTEMS[name]}; give your '
@@ -317,13 +308,8 @@ def find_system(
 
 
 def join(x: np.ndarray, edge_types: np.ndarray) -> Joined:
-    """Joins systems of one size as `InMemoryDataset.collate` would, at once.
-
-    Args:
-        x (ndarray): Trajectories, float32, `[S, N, T, F]`.
-        edge_types (ndarray): Edge types, integer or bool, `[S, L, N, N]`: row
-            the receiver, column the sender.
-    """
+    """Joins systems `[S, N, T, F]` float32, with types `[S, L, N, N]`, as
+    `InMemoryDataset.collate` would, at once."""
     num_systems, num_particles = x.shape[:2]
     edge_index = fully_connected(num_particles)
     sender, receiver = edge_index.numpy()
@@ -359,8 +345,11 @@ def _describe(system: System, num_particles: int) -> str:
             except (OSError, TypeError):  # Typed into an interpreter.
                 pass
         if isinstance(part, Force):
-            distance = np.geomspace(0.05, 14, 16).tolist()
-            out += [f'{part.magnitude(r):.9g}' for r in distance]
+            for distance in np.geomspace(0.05, 14, 16).tolist():
+                try:
+                    out.append(f'{part.magnitude(distance):.9g}')
+                except Exception as error:  # The simulation tells it better.
+                    out.append(repr(error))
             shown = part.sample_interactions(np.random.default_rng(0), 4,
                                              num_particles)
         else:

@@ -3,16 +3,16 @@ import hashlib
 import operator
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Optional, Union
 
 import numpy as np
 import pandas as pd
 
+from pyg_fnri.datasets.stored import Name
+
 Source = Union[str, os.PathLike, pd.DataFrame, np.ndarray]
-#: Of a system or a particle.
-Name = Union[int, str]
 #: Of a table, the name of a column; of an array, the number of a feature.
 Feature = Union[int, str]
 
@@ -45,7 +45,7 @@ class Recording:
 
     def where(self, particle: int, frame: int) -> str:
         """A frame of a particle, for messages."""
-        elapsed = frame * (self.time_step or 1.)
+        elapsed: Any = frame * (self.time_step or 1.)
         if isinstance(self.start, (pd.Timestamp, pd.Timedelta)):
             time = str(self.start + pd.to_timedelta(elapsed, unit='s'))
         else:
@@ -131,19 +131,21 @@ class Reading:
                         for shape in shapes}) > 1):
             raise ValueError(
                 f'Trajectories must be one array [num_systems, num_particles, '
-                f'num_steps, num_features], or one of 3 dimensions for each '
-                f'system, all of as many features; but the systems are '
-                f'{shapes[:3]}. In a file with other arrays, call it x.')
+                f'num_steps, num_features], called x if there are others, or '
+                f'one [num_particles, num_steps, num_features] for each, but '
+                f'the shapes of systems are {shapes[:3]}.')
 
-        num_features = shapes[0][2]
-        mass: list[Any] = [] if self.mass is None else [self.mass]
-        features: list[Any] = [*(self.position or ()), *(self.velocity or ())]
-        if not {*features, *mass} <= {*range(num_features)}:
-            raise ValueError(f'The features of the array are numbered 0 to '
-                             f'{num_features - 1}, but position, velocity and '
-                             f'mass name {[*features, *mass]}.')
+        every = range(shapes[0][2])
+        # Numbers may be text, as from a command line.
+        mass = [] if self.mass is None else [as_name(self.mass)]
+        named = [*(self.position or ()), *(self.velocity or ())]
+        features: list[Any] = [as_name(feature) for feature in named]
+        if not {*features, *mass} <= {*every}:
+            raise ValueError(f'The features of the array are {[*every]}, but '
+                             f'position, velocity and mass name '
+                             f'{[*features, *mass]}.')
         if self.position is None:
-            features = [k for k in range(num_features) if k not in mass]
+            features = [k for k in every if k not in mass]
             if self.velocity is None and (len(features) == 2
                                           or len(features) % 2):
                 raise ValueError(
@@ -161,30 +163,30 @@ class Reading:
     def _read_table(self, source: Source) -> tuple[list[Recording], bool]:
         system = self.system or 'system'
         table = load(source, (system, self.particle))
-        columns = [*table.columns]
-        position = self.position or [c for c in ('x', 'y', 'z') if c in columns]
-        velocity: Any = self.velocity
+        there = {*table.columns}
+        position: Sequence[Any] = self.position or [
+            name for name in ('x', 'y', 'z') if name in there
+        ]
+        velocity: Optional[Sequence[Any]] = self.velocity
         if velocity is None:
             velocity = [f'v{name}' for name in position]
-            velocity = velocity if {*velocity} <= {*columns} else []
-        features: list[Any] = [*position, *velocity]
-        if self.mass is not None:
-            features.append(self.mass)
-        needed = {self.time: 'time=NAME', self.particle: 'particle=NAME'}
-        if self.system is not None:
-            needed[self.system] = 'system=NAME'
-        for name in features or ['x']:
-            needed[name] = 'position=NAMES and velocity=NAMES'
-        if self.mass is not None:
-            needed[self.mass] = 'mass=NAME'
-        check_columns(table, needed)
+            velocity = velocity if {*velocity} <= there else []
+        mass = [] if self.mass is None else [self.mass]
+        features = [*position, *velocity, *mass]
+        for argument, names in [
+            ('system', [self.system] if self.system else []),
+            ('time', [self.time]), ('particle', [self.particle]),
+            ('position', position or ['x']), ('velocity', velocity),
+            ('mass', mass)
+        ]:  # yapf: disable
+            check_columns(table, argument, names)
         if table.empty:
             raise ValueError('The table has no rows.')
 
         rows = pd.DataFrame(index=table.index)
         rows['particle'], particles = number_names(table[self.particle])
         rows['system'], systems = 0, [0]
-        if system in columns:
+        if system in there:
             rows['system'], systems = number_names(table[system])
         times = _times(table[self.time])
         rows['clock'] = _clock(times)
@@ -206,19 +208,18 @@ class Reading:
 
         recordings = []
         for number, of_system in rows.groupby('system'):
-            there, particle = np.unique(of_system.particle, return_inverse=True)
-            shape = (len(there), of_system.frame.max() + 1)
+            known, particle = np.unique(of_system.particle, return_inverse=True)
+            shape = (len(known), of_system.frame.max() + 1)
             if shape[0] * shape[1] > 100 * len(of_system) + 10_000:
                 raise ValueError(
-                    f'System {systems[number]!r} has {len(of_system)} rows, '
-                    f'too few for {shape[0]} particles at {shape[1]} times '
-                    f'that are {time_step:.6g} apart; mend the times, name '
-                    f'their unit by time_step=STEP, or give stretches of time '
-                    f'a system each.')
+                    f'System {systems[number]!r} has too few rows for '
+                    f'{shape[0]} particles at {shape[1]} times that are '
+                    f'{time_step:.6g} apart; mend the times, or name their '
+                    f'unit by time_step=STEP.')
             x = np.full((*shape, len(features)), np.nan)
             x[particle, of_system.frame] = cells[of_system.index]
             recordings.append(
-                Recording(systems[number], [particles[k] for k in there], x,
+                Recording(systems[number], [particles[k] for k in known], x,
                           time_step=time_step,
                           start=times[of_system.clock.idxmin()]))
         return recordings, self.velocity is None and not velocity
@@ -231,7 +232,7 @@ class Reading:
             particle = int((low < high).argmax())
             raise ValueError(
                 f'The feature {self.mass!r} must be the mass of each particle, '
-                f'the same at all times, but of '
+                f'the same at all times, but from '
                 f'{recording.where(particle, 0)} on, it is {low[particle]} to '
                 f'{high[particle]}.')
         return replace(recording, x=recording.x[..., :-1], mass=low)
@@ -248,14 +249,12 @@ class Reading:
             there = np.flatnonzero(~missing)
             gap = np.diff(there) - 1
             if gap.max(initial=0) > self.max_gap:
-                longest = gap.max()
-                frame = there[gap.argmax()] + 1
+                first = recording.where(particle, there[gap.argmax()] + 1)
                 raise ValueError(
-                    f'{longest} frames in a row of a particle are missing, '
-                    f'the first one of {recording.where(particle, frame)}; '
-                    f'mend the data, interpolate over the gap by '
-                    f'max_gap={longest}, now {self.max_gap}, or give the '
-                    f'particle another name after it.')
+                    f'{gap.max()} frames in a row of a particle are missing, '
+                    f'the first one of {first}; mend the data, interpolate '
+                    f'over the gap by max_gap={gap.max()}, now {self.max_gap}, '
+                    f'or give the particle another name after it.')
             for feature in track.T:
                 known = ~np.isnan(feature)
                 if known.any():
@@ -274,16 +273,14 @@ def is_array(source: Source) -> bool:
         return isinstance(source, np.ndarray)
     name = str(os.fspath(source)).lower()
     if not name.endswith(TABLES + ARRAYS):
-        raise ValueError(f'{os.fspath(source)!r} is of an unknown kind; the '
-                         f'name must end in one of '
-                         f'{", ".join(TABLES + ARRAYS)}.')
+        raise ValueError(f'{name!r} is of an unknown kind; the name must end '
+                         f'in one of {", ".join(TABLES + ARRAYS)}.')
     return name.endswith(ARRAYS)
 
 
 def load(source: Source, names: Sequence[str] = ()) -> Any:
-    """A table, its rows numbered from 0; or arrays by name.
-
-    Nothing here executes what a file says: arrays are never unpickled.
+    """A table, its rows numbered from 0; or arrays by name. Nothing here
+    executes what a file says: arrays are never unpickled.
 
     Args:
         source: A table or array, or a file that holds one.
@@ -318,7 +315,7 @@ def content_digest(source: Source) -> str:
         # The index is no part of the content: rows count from 0.
         content = pd.util.hash_pandas_object(table, index=False).to_numpy()
     elif isinstance(source, np.ndarray):
-        content = np.ascontiguousarray(as_floats(source))
+        content = as_floats(source)
         text = repr(content.shape)
     else:
         with open(source, 'rb') as file:
@@ -357,15 +354,15 @@ def as_name(value: Any) -> Name:
     return text
 
 
-def check_columns(table: pd.DataFrame, needed: dict[str, str]) -> None:
-    """Makes sure that a table has each column once; `needed` says by which
-    argument to name another one."""
-    for name, argument in needed.items():
+def check_columns(table: pd.DataFrame, argument: str,
+                  names: Sequence[Any]) -> None:
+    """Makes sure that a table has each column once that an argument names."""
+    for name in names:
         if list(table.columns).count(name) != 1:
             raise ValueError(f'The table must have one column {name!r}, but '
                              f'its columns are {[*table.columns]}; say which '
-                             f'to read by {argument}, and separate columns by '
-                             f'commas.')
+                             f'to read by {argument}=NAME, and separate '
+                             f'columns by commas.')
 
 
 def numbers(cells: pd.Series) -> np.ndarray:
@@ -432,7 +429,8 @@ def _usual_step(rows: pd.DataFrame) -> float:
     return float(step.quantile(0.5, interpolation='lower'))
 
 
-def _frames(rows: pd.DataFrame, time_step: float, where: Any) -> pd.Series:
+def _frames(rows: pd.DataFrame, time_step: float,
+            where: Callable[[Any], str]) -> pd.Series:
     """The frame of its system that each row belongs to, from 0 on."""
     rows = rows.sort_values(['system', 'clock'])
     # From each time to the next, so that rounding does not add up.

@@ -4,7 +4,6 @@ A description is a plain dictionary, which :class:`~pyg_fnri.training.Config`
 keeps: the arguments of a simulated data set, or of a user's own files.
 """
 import glob
-import hashlib
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, Optional, Union
@@ -34,52 +33,43 @@ def describe_files(
     seed: int = 0,
     reading: Optional[Mapping[str, Any]] = None,
 ) -> dict[str, Any]:
-    """Describes a user's own trajectories. Their files are known by place and
-    content, so that other trajectories of the same name are told apart.
+    """Describes a user's own trajectories, by place and content of the files.
 
     Args:
         data (str): The trajectories, as for
             :class:`~pyg_fnri.datasets.TrajectoryTable`; or a folder, as for
-            :class:`~pyg_fnri.datasets.NRIFolder`, which has splits and, where
-            it is known, the truth of its own.
-        edges (str, optional): The candidate edges. (default: all pairs)
-        interactions (str, optional): The truth, where it is known.
+            :class:`~pyg_fnri.datasets.NRIFolder`, which has interactions of
+            its own, and takes no argument of how it is read or cut.
+        edges, interactions, window, stride, seed: As for
+            :class:`~pyg_fnri.datasets.TrajectoryTable`.
         num_observed (int): The frames that the encoder sees; candidate edges
             depend on no others.
-        window, stride, seed: As for
-            :class:`~pyg_fnri.datasets.TrajectoryTable`.
         neighbours (int, optional): Keep only the candidate edges from so many
             nearest neighbours.
         radius (float, optional): Keep only those between particles that come
             so close.
         directed (bool): Whether a near neighbour is one in one direction
             only. (default: `False`)
-        reading (mapping, optional): How the trajectories are read: arguments
-            of :class:`~pyg_fnri.datasets.reading.Reading`; of a folder,
+        reading (mapping, optional): Any arguments of
+            :class:`~pyg_fnri.datasets.reading.Reading`; of a folder,
             `time_step` alone.
     """
     if neighbours is not None and radius is not None:
         raise ValueError('Candidate edges are chosen by neighbours or by '
                          'radius, but both were given; leave one of them out.')
     folder = os.path.isdir(data)
-    own = {
-        'edges': edges,
-        'interactions': interactions,
-        'window': window,
-        'stride': stride,
-        **(reading or {})
-    }
-    for name, value in own.items():
-        if folder and value is not None and name != 'time_step':
-            raise ValueError(
-                f"'{data}' is a folder, whose arrays tell systems, "
-                f"features and interactions by themselves; leave "
-                f"out {name}={value}, or name a file.")
+    paths = {'edges': edges, 'interactions': interactions}
+    settings = {'window': window, 'stride': stride}
+    unused = {**paths, **settings, **(reading or {}), 'time_step': None}
+    for name, value in unused.items():
+        if folder and value is not None:
+            raise ValueError(f"'{data}' is a folder, whose arrays tell systems "
+                             f"and interactions by themselves; leave out "
+                             f"{name}={value}, or name a file.")
     files = {
         kind: os.path.abspath(path)
         for kind, path in (('folder' if folder else 'table', data),
-                           ('edges', edges), ('interactions', interactions))
-        if path is not None
+                           *paths.items()) if path is not None
     }
     return {
         'files': files,
@@ -87,9 +77,8 @@ def describe_files(
             kind: _digest(path)
             for kind, path in files.items()
         },
+        **settings,
         'num_observed': num_observed,
-        'window': window,
-        'stride': stride,
         'neighbours': neighbours,
         'radius': radius,
         'directed': directed,
@@ -108,22 +97,20 @@ def open_dataset(
     """Opens a data set, and makes it first if need be.
 
     Args:
-        description (mapping): What :func:`describe_files` gives; or the
-            arguments `name`, `num_particles`, `num_systems`, `seed` and
-            `split_by` of :class:`~pyg_fnri.datasets.ParticleSystems`.
+        description (mapping): What :func:`describe_files` gives; or arguments
+            of :class:`~pyg_fnri.datasets.ParticleSystems`.
         root (str): Where data sets are kept.
         split (str): `'train'`, `'val'` or `'test'`; of files, but not of
             folders, also `'all'`.
         transform (callable, optional): Applied to a system on each access.
-        data (str, optional): Where the file or folder of the trajectories is
-            now, if it was moved; other files that are not in their place are
-            looked for beside it.
+        data (str, optional): Where the trajectories are now, if they were
+            moved; other files that are not in their place are looked for
+            beside them.
     """
     if 'files' not in description:
         if 'num_systems' not in description:
             raise ValueError('The checkpoint does not tell which data set it '
-                             'was trained on, as those of the command line do; '
-                             'open the data yourself, from Python.')
+                             'was trained on; open the data from Python.')
         return ParticleSystems(root, split=split, transform=transform,
                                **description)
     files = _find(description['files'], data)
@@ -133,17 +120,23 @@ def open_dataset(
                 f"'{path}' has changed since the model was trained: its "
                 f"splits may be others now. Restore the file, train again, or "
                 f"infer graphs of all systems, which needs no splits.")
-    candidates = _candidates(description)
+    num_observed, candidates = description['num_observed'], None
+    if description['neighbours'] is not None:
+        candidates = NearestNeighbours(
+            description['neighbours'], num_observed,
+            force_undirected=not description['directed'])
+    elif description['radius'] is not None:
+        candidates = WithinRadius(description['radius'], num_observed)
     if 'folder' in files:
         return NRIFolder(root, files['folder'], split, transform=transform,
                          pre_transform=candidates)
-    return TrajectoryTable(root, files['table'], split,
-                           window=description['window'],
-                           stride=description.get('stride'),
-                           seed=description['seed'], edges=files.get('edges'),
-                           interactions=files.get('interactions'),
-                           transform=transform, pre_transform=candidates,
-                           **description.get('reading', {}))
+    settings: dict[str, Any] = {
+        name: description[name]
+        for name in ('window', 'stride', 'seed')
+    }
+    return TrajectoryTable(root, split=split, transform=transform,
+                           pre_transform=candidates, **files, **settings,
+                           **description['reading'])
 
 
 def frame_interval(
@@ -156,13 +149,12 @@ def frame_interval(
     if isinstance(dataset, ParticleSystems):
         return dataset.frame_interval
     if isinstance(dataset, NRIFolder):
-        return description.get('reading', {}).get('time_step')
+        return description['reading'].get('time_step')
     return dataset.time_step
 
 
 def length_unit(dataset: Systems) -> str:
-    """The unit of positions, as axes of pictures have it; data of the
-    user's own may be in any."""
+    """The unit of positions, as axes of pictures have it."""
     return 'm' if isinstance(dataset, ParticleSystems) else OWN_UNIT
 
 
@@ -182,27 +174,20 @@ def remembered_reading(description: Mapping[str, Any],
     if (table is None or os.path.isdir(data)
             or is_array(table) != is_array(data)):
         return {}
-    return dict(description.get('reading', {}))
+    return dict(description['reading'])
 
 
 def check_directions(dataset: Systems, undirected: bool) -> None:
-    """Makes sure that a model of undirected graphs is not measured by a truth
-    that it cannot give.
-
-    Args:
-        dataset: With the truth, where it is known.
-        undirected (bool): Whether the model infers one type for both
-            directions of a pair.
-    """
-    one_way = getattr(dataset, 'one_way', '')
-    if undirected and one_way:
+    """Makes sure that a model that infers one type for both directions of a
+    pair is not measured by a truth that has two."""
+    if undirected and dataset.one_way:
         raise ValueError(
-            f'{one_way} The model infers one type for both directions. Make '
-            f'it directed, with a type of each; or, if interactions have no '
-            f'direction, list both in the truth.')
+            f'{dataset.one_way} The model infers one type for both directions. '
+            f'Make it directed, with a type of each; or, if interactions have '
+            f'no direction, list both in the truth.')
 
 
-def _find(files: Mapping[str, str], data: Optional[str]) -> dict[str, str]:
+def _find(files: Mapping[str, str], data: Optional[str]) -> dict[str, Any]:
     """Where the files of a description are now."""
     out = dict(files)
     if data is not None:
@@ -219,23 +204,11 @@ def _find(files: Mapping[str, str], data: Optional[str]) -> dict[str, str]:
     return out
 
 
-def _candidates(description: Mapping[str, Any]) -> Optional[Callable]:
-    """What leaves out candidate edges, if anything."""
-    num_observed = description['num_observed']
-    if description['neighbours'] is not None:
-        return NearestNeighbours(description['neighbours'], num_observed,
-                                 force_undirected=not description['directed'])
-    if description['radius'] is not None:
-        return WithinRadius(description['radius'], num_observed)
-    return None
-
-
 def _digest(path: str) -> str:
     """That of a file's content, or of a folder's arrays."""
     if not os.path.isdir(path):
         return content_digest(path)
     names = sorted(name for kind in ('loc', 'vel', 'edges')
                    for name in glob.glob(f'{kind}_*.npy', root_dir=path))
-    text = ''.join(f'{name}: {content_digest(os.path.join(path, name))}\n'
-                   for name in names)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return ' '.join(f'{name}={content_digest(os.path.join(path, name))}'
+                    for name in names)

@@ -4,10 +4,11 @@ import os
 import os.path as osp
 import re
 import tempfile
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import torch
 from filelock import FileLock
@@ -19,6 +20,8 @@ from torch_geometric.data import Data, InMemoryDataset
 FORMAT_VERSION = 3
 
 SPLITS = ('train', 'val', 'test')
+#: Of a system or a particle.
+Name = Union[int, str]
 Joined = tuple[Data, Optional[dict[str, Tensor]]]
 
 
@@ -51,9 +54,8 @@ class StoredSystems(InMemoryDataset, ABC):
     """Systems that are made once, by :meth:`make`, and kept in a folder that is
     named after a digest of all that they are made of.
 
-    Only what can be told by arguments is stored. `pre_filter` and
-    `pre_transform`, whose code no digest tells, are applied each time that the
-    data set is opened. Processes that open it at once wait for each other.
+    `pre_filter` and `pre_transform`, whose code no digest tells, are applied
+    each time that the data set is opened, to what is stored.
 
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
@@ -65,9 +67,6 @@ class StoredSystems(InMemoryDataset, ABC):
         pre_filter (callable, optional): Which systems to keep, on opening.
         force_reload (bool): Whether to make them again. (default: `False`)
     """
-    #: What is known of the systems, in numbers and words.
-    facts: dict[str, Any]
-
     def __init__(
         self,
         root: str,
@@ -83,12 +82,8 @@ class StoredSystems(InMemoryDataset, ABC):
             raise ValueError(f'name is {name!r}, but it is to name a folder; '
                              f'use letters, digits, "_", "-", "+" and ".".')
         self.name, self.split = name, split
-        lines = {
-            'class': type(self).__name__,
-            'version': FORMAT_VERSION,
-            **recipe
-        }
-        self.recipe = ''.join(f'{key}: {lines[key]}\n' for key in lines)
+        recipe = {'class': type(self), 'version': FORMAT_VERSION, **recipe}
+        self.recipe = ''.join(f'{key}: {recipe[key]}\n' for key in recipe)
         super().__init__(os.fspath(root), transform, pre_transform, pre_filter,
                          force_reload=force_reload)
         path = self.processed_paths[0]
@@ -100,29 +95,46 @@ class StoredSystems(InMemoryDataset, ABC):
             raise RuntimeError(f'Cannot load {path!r} ({error}); delete it, or '
                                f'pass force_reload=True.') from error
         self._prepare()
+        for sentence in self.facts.get('warnings', []):
+            warnings.warn(sentence, stacklevel=3)
 
     @abstractmethod
     def make(self) -> tuple[Joined, dict[str, Any]]:
-        """The systems, joined as `InMemoryDataset.collate` does, and facts:
-        numbers and words in lists and dictionaries."""
+        """The systems, joined as `InMemoryDataset.collate` does, and facts,
+        such as properties below, in numbers, words, lists and dictionaries."""
+
+    @property
+    def system_names(self) -> list[Name]:
+        """The name of each system; of a window, `NAME/START` with the number
+        of its first frame in the recording."""
+        return [self.facts['system_names'][k] for k in self._numbers()]
+
+    @property
+    def particle_names(self) -> list[list[Name]]:
+        """The names of each system's particles, in the order of `x`."""
+        return [self.facts['particle_names'][k] for k in self._numbers()]
 
     @property
     def names(self) -> list[str]:
-        """The name of each layer of the true interaction graph, where it is
-        known."""
+        """The name of each layer of the true graph, where it is known."""
         return [str(name) for name in self.facts.get('layers', [])]
 
     @property
     def num_edge_types(self) -> list[int]:
-        """The number of true edge types in each layer, type 0 among them; none
-        where the truth is not known."""
+        """The number of types in each layer of the true graph, where it is
+        known; type 0, no interaction, is one."""
         return list(self.facts.get('num_edge_types', []))
 
     @property
     def num_layer_graphs(self) -> int:
-        """The number `L` of layers of the true interaction graph, 0 where it
-        is not known."""
+        """The number of layers of the true graph, 0 where it is not known."""
         return len(self.num_edge_types)
+
+    @property
+    def one_way(self) -> str:
+        """Which true types depend on the direction, in a sentence; empty if
+        none do."""
+        return self.facts.get('one_way', '')
 
     @property
     def processed_dir(self) -> str:
@@ -133,10 +145,6 @@ class StoredSystems(InMemoryDataset, ABC):
     def processed_file_names(self) -> str:
         return 'systems.pt'
 
-    def numbers(self) -> list[int]:
-        """The number that each system has among those that are stored."""
-        return [self._kept[i] for i in self.indices()]
-
     def process(self) -> None:
         """Makes the systems, unless another process has just done so."""
         path = self.processed_paths[0]
@@ -145,18 +153,14 @@ class StoredSystems(InMemoryDataset, ABC):
             if osp.exists(path) and not self.force_reload:
                 return
             (data, slices), facts = self.make()
-            stored = {
-                'systems': data.to_dict(),
-                'slices': slices,
-                'facts': facts
-            }
+            stored = {'systems': data.to_dict(), 'slices': slices}
             recipe = osp.join(self.processed_dir, 'recipe.txt')
             with written_whole(recipe) as part:
                 with open(part, 'w', encoding='utf-8') as file:
                     file.write(self.recipe)
             try:
                 with written_whole(path) as part:
-                    torch.save(stored, part)
+                    torch.save({**stored, 'facts': facts}, part)
             except (OSError, RuntimeError) as error:  # A full disk is either.
                 raise OSError(f'Cannot write {path!r} ({error}); make room, or '
                               f'choose another root.') from error
@@ -169,17 +173,30 @@ class StoredSystems(InMemoryDataset, ABC):
     def _prepare(self) -> None:
         """Filters and transforms the systems."""
         self._kept = [*range(self.len())]
-        if self.pre_filter is None and self.pre_transform is None:
-            return
-        systems = [self.get(number) for number in self._kept]
-        if self.pre_filter is not None:
-            self._kept = [k for k in self._kept if self.pre_filter(systems[k])]
-        if not self._kept:
-            raise ValueError('pre_filter keeps none of the systems.')
-        systems = [systems[number] for number in self._kept]
-        if self.pre_transform is not None:
-            systems = [self.pre_transform(data) for data in systems]
-        self.data, self.slices = self.collate(systems)
+        if self.pre_filter is not None or self.pre_transform is not None:
+            systems = [self.get(number) for number in self._kept]
+            if self.pre_filter is not None:
+                self._kept = [
+                    k for k in self._kept if self.pre_filter(systems[k])
+                ]
+            if not self._kept:
+                raise ValueError('pre_filter keeps none of the systems.')
+            transform = self.pre_transform or (lambda data: data)
+            self.data, self.slices = self.collate(
+                [transform(systems[number]) for number in self._kept])
+        if 'num_true' in self.facts:
+            num_true = sum(self.facts['num_true'][k] for k in self._kept)
+            left_out = num_true - int((self._data.edge_label > 0).sum())
+            if left_out:
+                warnings.warn(
+                    f'{left_out} of {num_true} true interactions join '
+                    f'particles that no candidate edge joins. No model can '
+                    f'find them, and accuracies are those of the candidate '
+                    f'edges.', stacklevel=4)
+
+    def _numbers(self) -> list[int]:
+        """The number that each system has among those that are stored."""
+        return [self._kept[i] for i in self.indices()]
 
     def __repr__(self) -> str:
         return (f'{type(self).__name__}({len(self)}, name={self.name!r}, '

@@ -2,8 +2,8 @@
 import operator
 import os
 import re
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, Optional
 
 import numpy as np
@@ -12,12 +12,10 @@ from torch_geometric.data import Data
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.datasets.edge_table import (
     candidate_edges,
-    report_left_out,
     report_one_way,
     true_types,
 )
 from pyg_fnri.datasets.reading import (
-    Name,
     Reading,
     Recording,
     Source,
@@ -32,7 +30,8 @@ class TrajectoryTable(StoredSystems):
     known interactions.
 
     A **table** (DataFrame, CSV or Parquet file) has one row per system,
-    particle and time:
+    particle and time, in any order; with only one system, its column can be
+    left out:
 
     .. code-block:: text
 
@@ -45,10 +44,6 @@ class TrajectoryTable(StoredSystems):
 
         train = TrajectoryTable('datasets', 'my.csv', split='train',
                                 transform=SplitTrajectory(49))
-
-    Rows may be in any order, and systems of different sizes. With only one
-    system, its column can be left out. Names are read as they are written, and
-    sorted, numbers before words.
 
     An **array**, `[S, N, T, F]` in memory, `.npy` or `.npz`, has positions
     first, then velocities, and NaN (or a mask) where there is no value. A file
@@ -65,9 +60,8 @@ class TrajectoryTable(StoredSystems):
     is filled in right between two of them, both have a part in it.
 
     **Particles that come and go** take `window`: each window holds the
-    particles that are there throughout, and a warning says how many were left
-    out. Linear interpolation over `max_gap` missing frames is never silent,
-    either.
+    particles that are there throughout. A warning says how many were left out,
+    and how many frames were interpolated by `max_gap`.
 
     A system is a plain :class:`~torch_geometric.data.Data` with
 
@@ -75,6 +69,9 @@ class TrajectoryTable(StoredSystems):
     - `edge_index`: all ordered pairs, or the `edges` given, `[2, E]`,
     - `edge_label`: the true types, if `interactions` are given, `[E, L]`,
     - `mass`: the masses of the particles, if `mass` is given, `[N]` float32.
+
+    Particles and systems are sorted by name, numbers before words;
+    :obj:`particle_names` and :obj:`system_names` tell which is which.
 
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
@@ -96,22 +93,18 @@ class TrajectoryTable(StoredSystems):
             those of all systems; one row for each direction.
             (default: all ordered pairs)
         interactions (DataFrame or str, optional): The truth where it is
-            known, a table with the columns `sender`, `receiver` and `type`,
-            and `system` and `layer` where there are several, as
-            :func:`~pyg_fnri.convert.to_pandas` writes it; one row for each
-            direction. What it does not list is of type 0, no interaction.
-            Nothing is trained on it. Interactions without a candidate edge
-            are left out, and a warning says how many.
+            known, with the columns `type` (0: none, as what is not listed),
+            `sender`, `receiver`, and `system` and `layer` where there are
+            several, as :func:`~pyg_fnri.convert.to_pandas` writes it; one row
+            for each direction. Nothing is trained on it. Interactions without
+            a candidate edge are left out, and a warning says how many.
         name (str, optional): The name of the data set's folder.
             (default: that of the file, or `'table'` or `'array'`)
-        transform (callable, optional): Applied to a system on each access.
-        pre_transform (callable, optional): Applied once, on opening, such as
-            :class:`~pyg_fnri.transforms.NearestNeighbours`.
-        pre_filter (callable, optional): Which systems to keep.
-        force_reload (bool): Whether to read it again. (default: `False`)
-        **reading: How the table is read, by any argument of
+        **options: How the table is read, by any argument of
             :class:`~pyg_fnri.datasets.reading.Reading`: `system`, `time`,
-            `particle`, `position`, `velocity`, `mass`, `time_step`, `max_gap`.
+            `particle`, `position`, `velocity`, `mass`, `time_step`, `max_gap`;
+            and `transform`, `pre_transform`, `pre_filter`, `force_reload`, as
+            for :class:`~pyg_fnri.datasets.stored.StoredSystems`.
     """
     def __init__(
         self,
@@ -127,11 +120,7 @@ class TrajectoryTable(StoredSystems):
         edges: Optional[Source] = None,
         interactions: Optional[Source] = None,
         name: Optional[str] = None,
-        transform: Optional[Callable] = None,
-        pre_transform: Optional[Callable] = None,
-        pre_filter: Optional[Callable] = None,
-        force_reload: bool = False,
-        **reading: Any,
+        **options: Any,
     ) -> None:
         if split not in (*SPLITS, 'all'):
             raise ValueError(f"split is {split!r}, but must be 'train', 'val', "
@@ -142,15 +131,21 @@ class TrajectoryTable(StoredSystems):
         if stride is not None and window is None:
             raise ValueError('stride says how far apart windows are; name '
                              'their length by window=NUMBER too.')
-        self._reading = Reading(**reading)
+        self._reading = Reading(
+            **{
+                field.name: options.pop(field.name)
+                for field in fields(Reading) if field.name in options
+            })
         train, val, test = map(float, fractions)
         self._fractions, self._split_by = (train, val, test), split_by
         self._seed = operator.index(seed)
         self._window = None if window is None else operator.index(window)
         self._stride = self._window if stride is None else operator.index(
             stride)
-        sources = {'table': table, 'edges': edges, 'interactions': interactions}
-        self._sources = {k: v for k, v in sources.items() if v is not None}
+        self._sources = {'table': table}
+        for key, source in (('edges', edges), ('interactions', interactions)):
+            if source is not None:
+                self._sources[key] = source
         recipe = {
             'reading': self._reading,
             'split': (split, self._fractions, split_by, self._seed),
@@ -166,34 +161,8 @@ class TrajectoryTable(StoredSystems):
             if isinstance(table, (str, os.PathLike)):
                 stem = os.path.basename(table).partition('.')[0]
                 name = re.sub(r'[^\w+-]', '_', stem)
-        super().__init__(root, name, split, recipe, transform, pre_transform,
-                         pre_filter, force_reload)
+        super().__init__(root, name, split, recipe, **options)
         del self._sources  # Tables are large, and data sets are pickled.
-        sentences = list(self.facts['warnings'])
-        if 'num_true' in self.facts:
-            sentences.append(
-                report_left_out(
-                    sum(self.facts['num_true'][k] for k in self.numbers()),
-                    int((self._data.edge_label > 0).sum())))
-        for sentence in filter(None, sentences):
-            warnings.warn(sentence, stacklevel=2)
-
-    @property
-    def system_names(self) -> list[Name]:
-        """The name of each system; of a window, `NAME/START` with the number
-        of its first frame in the recording."""
-        return [self.facts['system_names'][k] for k in self.numbers()]
-
-    @property
-    def particle_names(self) -> list[list[Name]]:
-        """The names of each system's particles, in the order of `x`."""
-        return [self.facts['particle_names'][k] for k in self.numbers()]
-
-    @property
-    def one_way(self) -> str:
-        """Which true types depend on the direction, in a sentence; empty if
-        none do. Of all splits."""
-        return self.facts['one_way']
 
     @property
     def time_step(self) -> Optional[float]:
@@ -205,15 +174,13 @@ class TrajectoryTable(StoredSystems):
         recordings, derive = self._reading.read(self._sources['table'])
         facts: dict[str, Any] = {
             'time_step': recordings[0].time_step,
-            'warnings': [_report_filled(recordings)],
-            'one_way': '',
+            'warnings': _report_filled(recordings),
             'system_names': [],
             'particle_names': [],
         }
-        edges: Optional[list[np.ndarray]] = None
+        edges, types = None, None
         if 'edges' in self._sources:
             edges = candidate_edges(self._sources['edges'], recordings)
-        types: Optional[list[np.ndarray]] = None
         if 'interactions' in self._sources:
             types, facts['layers'], facts['num_edge_types'] = true_types(
                 self._sources['interactions'], recordings)
@@ -223,40 +190,43 @@ class TrajectoryTable(StoredSystems):
 
         systems: list[Data] = []
         num_absent = num_empty = 0
-        for number, block in self._blocks(recordings).items():
+        for number, block in self._blocks(recordings):
             recording = recordings[number]
+            name, mass = recording.name, recording.mass
             x = recording.x[:, block.start:block.stop]
             if derive:
-                x = _with_velocity(x, recording, block)
-            for start in self._starts(recording.name, len(block)):
+                x = _with_velocity(x, recording)
+            for start in self._starts(recording, len(block)):
                 part = x[:, start:][:, :self._window]
                 there = ~np.isnan(part).any((1, 2))
-                if self._window is None and not there.all():
-                    raise ValueError(_report_absent(part, recording))
-                num_absent += int((~there & ~np.isnan(part).all((1, 2))).sum())
-                if self._window is not None and there.sum() < 2:
-                    num_empty += 1
-                    continue
-                of_pairs = np.ix_(there, there)
-                edge_index = None
+                if self._window is not None:
+                    name = f'{recording.name}/{block.start + start}'
+                    num_absent += int((~there & ~np.isnan(part).all(
+                        (1, 2))).sum())
+                    if there.sum() < 2:
+                        num_empty += 1
+                        continue
+                elif not there.all():
+                    first = np.argwhere(np.isnan(part).any(-1))[0]
+                    raise ValueError(
+                        f'A particle is not there at the beginning or the end '
+                        f'of its system: {recording.where(*first)}. Leave the '
+                        f'particle or these times out, or cut windows, of '
+                        f'particles that are there throughout, by '
+                        f'window=NUMBER.')
+                edge_index, label = None, None
                 if edges is not None:
-                    receiver, sender = edges[number][of_pairs].nonzero()
+                    receiver, sender = edges[number][there][:, there].nonzero()
                     edge_index = np.stack([sender, receiver])
-                label = None
                 if types is not None:
-                    label = np.stack([of[of_pairs] for of in types[number]])
+                    label = types[number][:, there][:, :, there]
                     facts['num_true'].append(int((label > 0).sum()))
-                mass = recording.mass
                 try:
                     systems.append(
                         from_trajectory(part[there], label, edge_index,
                                         None if mass is None else mass[there]))
                 except ValueError as error:
-                    raise ValueError(
-                        f'System {recording.name!r}: {error}') from error
-                name = recording.name
-                if self._window is not None:
-                    name = f'{name}/{block.start + start}'
+                    raise ValueError(f'System {name!r}: {error}') from error
                 facts['system_names'].append(name)
                 facts['particle_names'].append(
                     [recording.particles[k] for k in np.flatnonzero(there)])
@@ -276,13 +246,16 @@ class TrajectoryTable(StoredSystems):
                 f'are left out.')
         return self.collate(systems), facts
 
-    def _blocks(self, recordings: Sequence[Recording]) -> dict[int, range]:
+    def _blocks(
+        self,
+        recordings: Sequence[Recording],
+    ) -> list[tuple[int, range]]:
         """Recordings that are in the split, and their frames that are."""
-        num = len(recordings)
-        lengths = [recording.x.shape[1] for recording in recordings]
+        frames = [range(recording.x.shape[1]) for recording in recordings]
         if self.split == 'all':
-            return {k: range(lengths[k]) for k in range(num)}
-        train, val, test = self._fractions
+            return [*enumerate(frames)]
+        num, (train, val, test) = len(recordings), self._fractions
+        part = SPLITS.index(self.split)
         if self._split_by == 'system' or (self._split_by is None and num > 1):
             # At least one system each, unless the fraction is 0.
             num_val, num_test = (max(round(fraction * num), int(fraction > 0))
@@ -294,75 +267,62 @@ class TrajectoryTable(StoredSystems):
                     f'{list(self._fractions)}; take other fractions, or split '
                     f"by time: split_by='time', with a window.")
             order = np.random.default_rng(self._seed).permutation(num)
-            parts = np.split(order, [num_train, num_train + num_val])
-            return {
-                k: range(lengths[k])
-                for k in sorted(parts[SPLITS.index(self.split)].tolist())
-            }
+            dealt = np.split(order, [num_train, num_train + num_val])[part]
+            return [(k, frames[k]) for k in sorted(dealt.tolist())]
         if self._window is None:
-            raise ValueError(f'A recording that is split by time is cut into '
-                             f'windows; name the number of frames of each, '
-                             f'e.g. by window={max(2, min(lengths) // 10)}.')
-        out = {}
-        for k, length in enumerate(lengths):
+            raise ValueError('A recording that is split by time is cut into '
+                             'windows; name the number of frames of each by '
+                             'window=NUMBER.')
+        out = []
+        for k, every in enumerate(frames):
             cuts = [
                 0,
-                round(train * length),
-                round((train + val) * length), length
+                round(train * len(every)),
+                round((train + val) * len(every)),
+                len(every)
             ]
-            number = SPLITS.index(self.split)
-            if cuts[number] < cuts[number + 1]:
-                out[k] = range(cuts[number], cuts[number + 1])
+            if cuts[part] < cuts[part + 1]:
+                out.append((k, every[cuts[part]:cuts[part + 1]]))
         return out
 
-    def _starts(self, name: Name, num_frames: int) -> range:
+    def _starts(self, recording: Recording, num_frames: int) -> range:
         """The first frame of each system that is made of a block of frames."""
         if self._window is None or self._stride is None:
             return range(1)
         starts = range(0, num_frames - self._window + 1, self._stride)
         if not starts or self._window < 1:
             raise ValueError(
-                f'System {name!r} is too short: {num_frames} of its frames are '
-                f'for the split {self.split!r}, and a window takes '
+                f'System {recording.name!r} is too short: {num_frames} of its '
+                f'frames are for the split {self.split!r}, and a window takes '
                 f'{self._window}. Take shorter windows, or leave it out.')
         return starts
 
 
-def _with_velocity(x: np.ndarray, recording: Recording,
-                   block: range) -> np.ndarray:
+def _with_velocity(x: np.ndarray, recording: Recording) -> np.ndarray:
     """Positions `[N, T, D]` and the velocities that are derived from them,
     `[N, T, 2D]`; NaN of particles that are there for less than 3 frames."""
-    if len(block) < 3:
-        raise ValueError(
-            f'System {recording.name!r} is too short: {len(block)} '
-            f'of its frames are for the split, but velocities '
-            f'take 3 to derive from positions. Leave it out.')
+    if x.shape[1] < 3:
+        raise ValueError(f'System {recording.name!r} is too short: velocities '
+                         f'take 3 frames to derive from positions, but '
+                         f'{x.shape[1]} are for the split. Leave it out.')
     velocity = np.full_like(x, np.nan)
     for position, out in zip(x, velocity):
         there = np.flatnonzero(~np.isnan(position).any(-1))
         if len(there) >= 3:
             track = slice(there[0], there[-1] + 1)
-            out[track] = np.gradient(position[track], recording.time_step,
+            out[track] = np.gradient(position[track], recording.time_step or 1,
                                      axis=0, edge_order=2)
     return np.concatenate([x, velocity], axis=-1)
 
 
-def _report_filled(recordings: Sequence[Recording]) -> str:
-    """What was interpolated, in a sentence; empty if nothing was."""
+def _report_filled(recordings: Sequence[Recording]) -> list[str]:
+    """What was interpolated, in a sentence, if anything was."""
     filled = [recording.num_filled for recording in recordings]
     if not any(filled):
-        return ''
+        return []
     total = sum(r.x.shape[0] * r.x.shape[1] for r in recordings)
-    return (f'Filled {sum(filled)} of {total} frames of particles '
-            f'({sum(filled) / total:.2%}), in {np.count_nonzero(filled)} of '
-            f'{len(recordings)} systems, by linear interpolation.')
-
-
-def _report_absent(x: np.ndarray, recording: Recording) -> str:
-    """Where a particle is not there at the beginning or the end."""
-    particle, frame = np.argwhere(np.isnan(x).any(-1))[0]
-    return (f'A particle is not there at the beginning or the end of its '
-            f'system: {recording.where(particle, frame)}. Cut the system to '
-            f'the times that all of its particles have, leave the particle '
-            f'out, or cut windows, of those that are there throughout, by '
-            f'window=NUMBER.')
+    return [
+        f'Filled {sum(filled)} of {total} frames of particles '
+        f'({sum(filled) / total:.2%}), in {np.count_nonzero(filled)} of '
+        f'{len(recordings)} systems, by linear interpolation.'
+    ]

@@ -38,20 +38,17 @@ def evaluate(
     infer: Optional[Callable[[Data], Graph]] = None,
     linear_step: Optional[LinearStep] = None,
 ) -> dict[str, Any]:
-    """Measures a model, without training it, on batches of systems.
-
-    The graph is inferred from :obj:`x`; rollouts run along :obj:`y` with the
-    most probable types, in the units given (the paper's tables: min-max scaled
-    with the training split's extremes). They start after the burn-in of a
-    recurrent decoder, and so do the baselines.
+    """Measures a model on batches of systems: the graph is inferred from
+    :obj:`x`; rollouts run along :obj:`y` with the most probable types, after
+    the burn-in of a recurrent decoder.
 
     Args:
         model: The model.
         batches: Hold :obj:`x`, :obj:`edge_index`, for rollouts :obj:`y` and,
-            where the truth is known, :obj:`edge_label`. The consistency of
-            the relabelling is that of these batches, of 128 systems in the
+            where the truth is known, :obj:`edge_label`; of 128 systems in the
             paper.
-        units: Units of the errors.
+        units: Units of the errors, in the paper min-max scaled with the
+            training split's extremes.
         num_edge_types: Number of true types of each layer-graph.
         horizons: Steps of the rollouts; those longer than :obj:`y` are left
             out. None at all for an encoder alone.

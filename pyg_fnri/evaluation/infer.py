@@ -47,7 +47,6 @@ def open_systems(
     config: Config,
     data: str,
     root: str,
-    *,
     reading: Optional[Mapping[str, Any]] = None,
     **files: Any,
 ) -> OwnSystems:
@@ -55,11 +54,11 @@ def open_systems(
     those of the test split. Candidate edges are chosen as in training.
 
     Args:
-        config (Config): That of the model.
-        data (str): As for :func:`~pyg_fnri.datasets.spec.describe_files`.
-        root (str): Where data sets are kept.
-        reading (mapping, optional): How the trajectories are read, where it
-            differs from how those of training were.
+        config: That of the model.
+        data: The trajectories.
+        root: Where data sets are kept.
+        reading: How they are read, where it differs from how those of
+            training were.
         files: `edges`, `window` and `stride`, as for
             :func:`~pyg_fnri.datasets.spec.describe_files`.
     """
@@ -103,9 +102,8 @@ def open_systems(
 
 
 def observe(data: Any, num_observed: int) -> Any:
-    """Splits a system, or a batch, with whole trajectories :obj:`x`: the first
-    frames are :obj:`x`, and those from the last observed one on, which
-    predictions start from, :obj:`y`."""
+    """Splits a system, or a batch: the first frames are :obj:`x`, and those
+    from the last observed one on, which predictions start from, :obj:`y`."""
     data.x, data.y = data.x[:, :num_observed], data.x[:, num_observed - 1:]
     return data
 
@@ -115,9 +113,9 @@ def check_sizes(units: Scaling, x: Tensor) -> None:
     smaller than those of training, which :obj:`units` are fitted to: in
     another unit, graphs would be wrong, and nothing else would tell."""
     halves = split_quantities(units(x))
-    names = ('Positions', 'Velocities') if len(halves) == 2 else [
-        f'Feature {i}' for i in range(len(halves))
-    ]
+    names = ['Positions', 'Velocities']
+    if len(halves) != 2:
+        names = [f'Feature {i}' for i in range(len(halves))]
     for name, values in zip(names, halves):
         some = values.flatten()[::max(1, values.numel() // 1_000_000)]
         low, high = some.quantile(torch.tensor([0.01, 0.99])).tolist()
@@ -130,16 +128,9 @@ def check_sizes(units: Scaling, x: Tensor) -> None:
 
 
 class InferredGraphs(NamedTuple):
-    """What is inferred of many systems.
-
-    Args:
-        table: Their candidate edges, as of
-            :func:`~pyg_fnri.convert.to_pandas`.
-        network: Their interactions as parts of one graph, as of
-            :func:`~pyg_fnri.convert.to_networkx`.
-        first: The first systems, split by :func:`observe`, and the graph of
-            each.
-    """
+    """Candidate edges of many systems as a table, their interactions as parts
+    of one network (see :mod:`pyg_fnri.convert`), and the first systems, split
+    by :func:`observe`, with the graph of each."""
     table: pd.DataFrame
     network: nx.MultiGraph
     first: list[tuple[Data, Refined]]
@@ -148,16 +139,9 @@ class InferredGraphs(NamedTuple):
 def infer_each(module: RelationalInference, dataset: OwnSystems,
                refined: bool = False, batch_size: int = 100,
                num_first: int = 4) -> InferredGraphs:
-    """Infers a graph for each system.
-
-    Args:
-        module: A trained module.
-        dataset: The systems, with whole trajectories.
-        refined: Whether graphs are refined, by
-            :func:`~pyg_fnri.inference.refine`.
-        batch_size: Systems in a batch.
-        num_first: How many systems to give back by themselves, at the most.
-    """
+    """Infers a graph for each system, with whole trajectories, and refines it
+    if asked (:func:`~pyg_fnri.inference.refine`); at the most
+    :obj:`num_first` systems are given back by themselves."""
     parts: list[Data] = []
     posteriors: list[list[Tensor]] = []
     for batch in _batches(module, dataset, batch_size):
@@ -214,9 +198,9 @@ def _batches(module: RelationalInference, dataset: OwnSystems,
 def _first(module: RelationalInference, dataset: OwnSystems,
            number: int) -> list[Data]:
     """The first systems, likewise."""
+    number = min(number, len(dataset))
     return [
-        observe(data, module.config.num_observed)
-        for _, data in zip(range(number), dataset)
+        observe(dataset[i], module.config.num_observed) for i in range(number)
     ]
 
 
@@ -240,17 +224,17 @@ def draw_graphs(module: RelationalInference,
                 first: Sequence[tuple[Data, Refined]], systems: Sequence[Any],
                 particles: Sequence[Any]) -> dict[str, Figure]:
     """Draws the graph of the first system, how probable its interactions are,
-    and where systems go from their last observed frame.
+    and where systems go from their last observed frame, where there is
+    something to show.
 
     Args:
         module: A trained module.
-        first: Systems, split by :func:`observe`, and the graph of each.
+        first: As of :class:`InferredGraphs`.
         systems: What each of them is called.
         particles: What the particles of the first one are called.
 
     Returns:
-        The pictures, by the names of their files; without those that there is
-        nothing to show on.
+        The pictures, by the names of their files.
     """
     data, graph = first[0]
     out: dict[str, Figure] = {}
@@ -298,15 +282,8 @@ def check_results(out: str, overwrite: bool = False) -> None:
 
 def write_results(out: str, table: pd.DataFrame, network: nx.MultiGraph,
                   pictures: Mapping[str, Figure]) -> None:
-    """Writes all results, then moves them into their place; of those that
-    stood there, none is left.
-
-    Args:
-        out: The directory.
-        table: Candidate edges, as edges.csv.
-        network: Interactions, as graphs.graphml.
-        pictures: Others of :obj:`RESULTS`.
-    """
+    """Writes :obj:`RESULTS`, pictures by their names, then moves them into
+    their place in a directory; of those that stood there, none is left."""
     with tempfile.TemporaryDirectory(dir=out) as folder:
         table.to_csv(os.path.join(folder, 'edges.csv'), index=False)
         nx.write_graphml(network, os.path.join(folder, 'graphs.graphml'),

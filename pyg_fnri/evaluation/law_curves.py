@@ -22,15 +22,13 @@ class LawCurves(NamedTuple):
 
     Args:
         names: Of the true forces (layer, or layer and type where there are
-            several), or `law 0`, `law 1` ... where it is not known which law
-            is which.
-        distance: In `unit`, :obj:`[K]`.
+            several), or `law 0`, `law 1` ... where that is not known.
+        distance: In `unit`, metre of simulated systems, :obj:`[K]`.
         learned: In `unit` over the square of that of time, positive where
             repulsive, :obj:`[C, K]`.
         true: The true laws, row for row, where they are known.
         seen: For each law, the distances of the pairs that it acts on, or of
-            all pairs where the truth is not known, :obj:`[num_seen]`.
-        unit: Of the positions: metre of simulated ones, not known of others.
+            all pairs where that is not known, :obj:`[num_seen]`.
     """
     names: list[str]
     distance: Tensor

@@ -18,7 +18,6 @@ from pyg_fnri.evaluation.published import (
     ACCURACY,
     HORIZONS,
     ROLLOUT_MSE,
-    published,
 )
 from pyg_fnri.metrics import Relabelling
 from pyg_fnri.nn import per_mass
@@ -32,17 +31,17 @@ from pyg_fnri.training import RelationalInference
 
 #: Ways to infer graphs that may have metrics of their own in a report.
 BETTER = ('refined', 'sampled')
-#: Rows beyond the paper's tables: title, metric and unit.
-BEYOND = (
-    ('AUROC of any interaction (%)', 'auroc', 100),
-    ('average precision (%)', 'average_precision', 100),
-    ('expected calibration error (%)', 'calibration_error', 100),
-    ('Brier score (0 to 2)', 'brier_score', 1),
-    ('posterior entropy (nats)', 'entropy', 1),
-    ('posterior entropy (% of the maximum)', 'entropy_share', 100),
-    ('pairs of two types (%)', 'asymmetric_share', 100),
-    ('difference of the directions (%)', 'asymmetry', 100),
-)
+#: Rows beyond the paper's tables: metric to title and unit.
+BEYOND = {
+    'auroc': ('AUROC of any interaction (%)', 100),
+    'average_precision': ('average precision (%)', 100),
+    'calibration_error': ('expected calibration error (%)', 100),
+    'brier_score': ('Brier score (0 to 2)', 1),
+    'entropy': ('posterior entropy (nats)', 1),
+    'entropy_share': ('posterior entropy (% of the maximum)', 100),
+    'asymmetric_share': ('pairs of two types (%)', 100),
+    'asymmetry': ('difference of the directions (%)', 100),
+}
 #: What the numbers of a saved report mean.
 UNITS = {
     'edge_accuracy':
@@ -57,10 +56,12 @@ UNITS = {
     'fraction; at the distances seen of pairs that it acts on, '
     '1 to 99 %',
 }
+Metrics = Mapping[str, Any]
+Rows = dict[str, list[Optional[float]]]
 
 
-def print_report(module: RelationalInference, dataset: Systems,
-                 report: Mapping[str, Any], batch_size: int) -> None:
+def print_report(module: RelationalInference, dataset: Systems, report: Metrics,
+                 batch_size: int) -> None:
     """Prints the paper's tables 1 and 2, our rows last, and what comes on
     top; no accuracies where the truth is not known.
 
@@ -76,33 +77,29 @@ def print_report(module: RelationalInference, dataset: Systems,
     where = f"{dataset.name}, {report['num_systems']} systems"
     # A user's file may be called as one of the paper's systems.
     name = dataset.name if isinstance(dataset, ParticleSystems) else ''
-    row = f"{config.model} ({config.regime.replace('_', ' ')})"
-    ours = {f'{row}, ours': report}
-    for way in BETTER:
-        if way in report:
-            ours[f'{row}, ours, {way}'] = report[way]
+    row = f"{config.model} ({config.regime.replace('_', ' ')}), ours"
+    ours = {row: report}
+    ours |= {f'{row}, {way}': report[way] for way in BETTER if way in report}
     if 'edge_accuracy' in report:
         console.print(
             make_table(f'Edge accuracy (%), {where}',
                        ['', 'combined', *layer_names(module)],
-                       accuracy_rows(ours, config.model, name),
+                       accuracy_rows(ours, config.model, name), '.1f',
                        bold=[f'{row}, strict' for row in ours]))
     if 'rollout_mse' in report:
-        steps = [
-            '1 step' if h == 1 else f'{h} steps' for h in report['rollout_mse']
-        ]
+        steps = [f'{h} step{"s"[:h - 1]}' for h in report['rollout_mse']]
         console.print(
             make_table(
                 f'Rollout mean squared error (1e-5, min-max units), {where}',
                 ['', *steps], error_rows(ours, config.model, name), bold=ours))
-    if 'entropy' in report:
-        for title, metrics in ours.items():
+    for title, metrics in ours.items():
+        if 'entropy' in metrics:
             console.print(
                 make_table(f'Beyond accuracy, {title}, {where}',
                            ['', 'combined', *layer_names(module, metrics)],
                            beyond_rows(metrics)))
-    if 'relabelling' in report:
-        for title, metrics in ours.items():
+    for title, metrics in ours.items():
+        if 'relabelling' in metrics:
             agreement = metrics['relabelling_consistency']
             print(f"{title}: relabelling found: {metrics['relabelling']}; "
                   f"{agreement['share']:.1%} of {agreement['num_batches']} "
@@ -113,28 +110,27 @@ def print_report(module: RelationalInference, dataset: Systems,
         print(f'Relative error of the force laws: {errors}')
 
 
-def make_table(
-    title: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]],
-    bold: Collection[str] = ()) -> Table:
+def make_table(title: str, columns: Sequence[str], rows: Mapping[str,
+                                                                 Sequence[Any]],
+               form: str = '.3g', bold: Collection[str] = ()) -> Table:
     """A table for the terminal, with the names of rows in its first column,
-    some of them bold."""
+    some of them bold; numbers in a form, a dash for None."""
     table = Table(title=title, title_justify='left')
     for index, column in enumerate(columns):
         table.add_column(column, justify='right' if index else 'left')
-    for row, cells in rows.items():
+    for row, values in rows.items():
+        cells = [
+            v if isinstance(v, str) else '-' if v is None else format(v, form)
+            for v in values
+        ]
         table.add_row(row, *cells, style='bold' if row in bold else None)
     return table
 
 
-def accuracy_rows(reports: Mapping[str, Mapping[str, Any]], model: str,
-                  dataset: str) -> dict[str, list[str]]:
+def accuracy_rows(reports: Mapping[str, Metrics], model: str,
+                  dataset: str) -> Rows:
     """Edge accuracies in per cent: the paper's table 1, those of guesses,
     which the first report may hold, then ours."""
-    out = {}
-    for row in ('random', f'{model} (learned)', f'{model} (supervised)'):
-        values = published(ACCURACY, dataset, row)
-        if values is not None:
-            out[f'{row}, paper'] = [f'{v:.1f}' for v in values]
     first = next(iter(reports.values()))
     ours = {
         'random, ours': first.get('random_accuracy'),
@@ -143,55 +139,57 @@ def accuracy_rows(reports: Mapping[str, Mapping[str, Any]], model: str,
     for row, report in reports.items():
         ours[f'{row}, strict'] = report['edge_accuracy']
         ours[f"{row}, authors' joint metric"] = report['joint_edge_accuracy']
-    for row, accuracy in ours.items():
-        if accuracy is not None:
-            values = accuracy['combined'], *accuracy['layers']
-            out[row] = [f'{100 * v:.1f}' for v in values]
-    return out
+    kinds = 'random', f'{model} (learned)', f'{model} (supervised)'
+    return _paper_rows(ACCURACY, dataset, kinds) | {
+        row: [100 * v for v in _all_layers(accuracy)]
+        for row, accuracy in ours.items() if accuracy is not None
+    }
 
 
-def error_rows(reports: Mapping[str, Mapping[str, Any]], model: str,
-               dataset: str) -> dict[str, list[str]]:
+def error_rows(reports: Mapping[str, Metrics], model: str,
+               dataset: str) -> Rows:
     """Errors of rollouts in units of 1e-5: the paper's table 2, those without
     a model, then ours."""
-    out = {}
     first = next(iter(reports.values()))
-    for row in ('static', f'{model} (learned)', f'{model} (true graph)'):
-        values = published(ROLLOUT_MSE, dataset, row)
-        if values is not None:
-            paper = dict(zip(HORIZONS, values))
-            out[f'{row}, paper'] = [
-                f'{paper[h]:.3g}' if h in paper else '-'
-                for h in first['rollout_mse']
-            ]
+    kinds = 'static', f'{model} (learned)', f'{model} (true graph)'
+    paper = {
+        row: [dict(zip(HORIZONS, values)).get(h) for h in first['rollout_mse']]
+        for row, values in _paper_rows(ROLLOUT_MSE, dataset, kinds).items()
+    }
     ours = {
-        'static, ours': first.get('static_mse', {}),
-        'linear step': first.get('linear_mse', {}),
+        'static, ours': first.get('static_mse'),
+        'linear step': first.get('linear_mse'),
         **{
             row: report['rollout_mse']
             for row, report in reports.items()
         }
     }
-    for row, errors in ours.items():
-        if errors:
-            out[row] = [f'{1e5 * v:.3g}' for v in errors.values()]
-    return out
+    return paper | {
+        row: [1e5 * v for v in errors.values()]
+        for row, errors in ours.items() if errors is not None
+    }
 
 
-def beyond_rows(report: Mapping[str, Any]) -> dict[str, list[str]]:
+def beyond_rows(report: Metrics) -> Rows:
     """How far probabilities can be trusted: of all layers together where that
     is defined, then of each."""
-    out = {}
-    for row, key, scale in BEYOND:
-        values = report.get(key)
-        if values is None:
-            continue
-        if isinstance(values, Mapping):
-            values = [values['combined'], *values['layers']]
-        else:
-            values = [None, *values]
-        out[row] = ['-' if v is None else f'{scale * v:.3g}' for v in values]
-    return out
+    return {
+        row: [v if v is None else scale * v for v in _all_layers(report[key])]
+        for key, (row, scale) in BEYOND.items() if key in report
+    }
+
+
+def _paper_rows(table: Mapping[str, Mapping[str, Sequence[float]]],
+                dataset: str, kinds: Sequence[str]) -> Rows:
+    rows = table.get(dataset, {})
+    return {f'{kind}, paper': [*rows[kind]] for kind in kinds if kind in rows}
+
+
+def _all_layers(metric: Any) -> list[Optional[float]]:
+    """Of all layers together where that is defined, then of each."""
+    if isinstance(metric, Mapping):
+        return [metric['combined'], *metric['layers']]
+    return [None, *metric]
 
 
 def best_metrics(report: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -248,8 +246,8 @@ def write_pictures(
     out: str,
     num_drawn: int = 4,
 ) -> list[str]:
-    """Writes what there is to see: rollouts, a graph, how far probabilities
-    can be trusted, force laws.
+    """Draws rollouts, a graph, how far probabilities can be trusted, and force
+    laws, as far as there are.
 
     Args:
         module: A trained module.
@@ -258,7 +256,7 @@ def write_pictures(
         edge_type: Predicted types :obj:`[num_edges, num_layers]` of the first
             batch of them.
         laws: The force laws, where there are some.
-        out: The directory.
+        out: The directory that pictures are written into.
         num_drawn: Systems whose rollouts are drawn, at the most.
 
     Returns:

@@ -31,14 +31,10 @@ class EdgeAccuracyResult(NamedTuple):
 
 class EdgeAccuracy(Metric):
     r"""Share of edges whose types are recovered, up to **one** relabelling
-    for the whole data set (section "Edge Accuracy" of the paper).
-
-    A prediction with as many layers as the truth may be relabelled by an
-    ordering of the layers of equal size and a permutation of the types
-    within each layer: 8 ways for two layers of two types, 48 for three. A
-    prediction with a single layer of :math:`\prod_l K_l` joint types (NRI)
-    may be relabelled by any one-to-one map onto the joint types. The way with
-    the highest combined accuracy is taken.
+    for the whole data set (section "Edge Accuracy" of the paper): the best
+    ordering of the layers of equal size and permutation of the types within
+    each, 8 ways for two layers of two types, 48 for three; of a single layer
+    of :math:`\prod_l K_l` joint types (NRI), the best one-to-one map.
 
     :meth:`update` takes predicted types :obj:`[E, Lp]` and true ones
     :obj:`[E, L]`, integers; :meth:`compute` gives an
@@ -144,21 +140,19 @@ def relabelling_consistency(
     num_edge_types: Sequence[int],
     predicted_edge_types: Sequence[int],
 ) -> dict[str, Any]:
-    r"""How consistent the relabelling is across batches (supplement of the
-    paper, section "Edge Accuracy"): if the model has settled on one numbering
-    of layers and types, each batch alone finds it. A batch agrees if the
-    relabelling for all gets as many of its edges right as any other.
+    """How consistent the relabelling is across batches of 128 systems
+    (supplement of the paper, section "Edge Accuracy"): if the model has
+    settled on one numbering of layers and types, each batch alone finds it.
 
     Args:
-        batches: Predicted types :obj:`[E, Lp]` and true ones :obj:`[E, L]`,
-            of 128 systems in the paper. Batches without edges do not count.
+        batches: Predicted types :obj:`[E, Lp]` and true ones :obj:`[E, L]`.
         num_edge_types: Number of true types of each layer.
         predicted_edge_types: Number of types of each predicted layer.
 
     Returns:
-        :obj:`share` of batches that agree; :obj:`num_batches`; and
-        :obj:`frequencies`, of how many each relabelling (in words) is the
-        best, the most frequent one first.
+        The :obj:`share` of the :obj:`num_batches` with edges in which the
+        relabelling for all is as good as any; and :obj:`frequencies`, in how
+        many batches each relabelling (in words) is the best.
     """
     sizes = predicted_edge_types, num_edge_types
     confusions = torch.stack([
@@ -182,15 +176,10 @@ def relabelling_consistency(
 
 
 class Agreement(NamedTuple):
-    """How far two graphs agree, all layers at once.
-
-    Args:
-        share (float): Share of edges that agree after the best relabelling.
-        chance (float): That of independent graphs with as many edges of each
-            type.
-        adjusted (float, optional): 1 for the same graph, 0 for chance, as
-            Cohen's kappa; None where both have one type everywhere.
-    """
+    """The share of edges on which two graphs agree in all layers after the
+    best relabelling; that of independent graphs with as many edges of each
+    type (:obj:`chance`); and the share adjusted for it, as Cohen's kappa: 1
+    for the same graph, 0 for chance, None where both have one type only."""
     share: float
     chance: float
     adjusted: Optional[float]
@@ -200,14 +189,10 @@ def agreement(types_a: Tensor, types_b: Tensor,
               sizes: Sequence[int]) -> Agreement:
     r"""How far two inferred graphs of the same systems agree: the strict edge
     accuracy :math:`p` of one, were the other the truth. Models that differ in
-    their seed alone should find one graph; where they do not, neither can be
-    trusted.
-
-    Sparse graphs agree by chance, as both say "no interaction" nearly
-    everywhere. If two graphs are independent, the shares :math:`a_s` and
-    :math:`b_t` of their joint types multiply: the chance level is
-    :math:`c = \max_\pi \sum_s a_s b_{\pi(s)}` over relabellings
-    :math:`\pi`, and the adjusted agreement :math:`(p - c) / (1 - c)`.
+    their seed alone should find one graph. Sparse graphs agree by chance: of
+    independent ones, the shares :math:`a_s` and :math:`b_t` of joint types
+    multiply, :math:`c = \max_\pi \sum_s a_s b_{\pi(s)}` over relabellings
+    :math:`\pi`; the adjusted agreement is :math:`(p - c) / (1 - c)`.
 
     Args:
         types_a (torch.Tensor): The types in one graph, :obj:`[E, L]`.

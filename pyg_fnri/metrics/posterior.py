@@ -138,23 +138,21 @@ def graph_report(
     """All metrics of inferred graphs, as plain numbers; None for what is not
     defined, such as an AUROC where all edges are of one kind.
 
-    * A number per layer (of the truth if it is known, as predicted if not):
-      :obj:`entropy` in nats, :obj:`entropy_share` of the maximum,
-      :obj:`asymmetric_share` and :obj:`asymmetry` of pairs;
-    * with truth, also :obj:`auroc`, :obj:`average_precision` and
-      :obj:`brier_score`;
-    * with truth, under :obj:`combined` and :obj:`layers`: :obj:`edge_accuracy`
-      (strict), :obj:`joint_edge_accuracy` (as the authors' code),
-      :obj:`calibration_error` of the confidence in the predicted types, and
-      :obj:`reliability`, its bins;
-    * with truth, :obj:`relabelling`, the :class:`Relabelling` that
-      :class:`EdgeAccuracy` finds for all batches, and what
-      :func:`relabelling_consistency` gives.
-
     Args:
         batches: Inferred edges, all with truth or none.
         num_edge_types: Number of true types of each layer.
         predicted_edge_types: Number of types of each predicted layer.
+
+    Returns:
+        * A number per layer (of the truth where it is known): :obj:`entropy`,
+          :obj:`entropy_share` of the maximum, :obj:`asymmetric_share`,
+          :obj:`asymmetry`; with truth also :obj:`auroc`,
+          :obj:`average_precision` and :obj:`brier_score`;
+        * with truth, under :obj:`combined` and :obj:`layers`:
+          :obj:`edge_accuracy` (strict), :obj:`joint_edge_accuracy` (as the
+          authors' code), :obj:`calibration_error` and :obj:`reliability`;
+        * with truth, the :obj:`relabelling` of :class:`EdgeAccuracy`, and
+          :func:`relabelling_consistency`.
     """
     edge_type = torch.cat([batch.edge_type for batch in batches])
     layers = [torch.cat(q) for q in zip(*[batch.layers for batch in batches])]

@@ -18,11 +18,10 @@ MAX_RELABELLINGS = 200_000
 
 
 def joint_type(edge_type: Tensor, sizes: Sequence[int]) -> Tensor:
-    """The joint type of each edge, :obj:`[*]`, of types :obj:`[*, L]` of
+    """The joint type of each edge, :obj:`[*]`, from types :obj:`[*, L]` of
     layers with :obj:`sizes` types."""
     strides = [math.prod(sizes[layer + 1:]) for layer in range(len(sizes))]
-    weight = torch.tensor(strides, device=edge_type.device)
-    return (edge_type * weight).sum(dim=-1)
+    return (edge_type * torch.tensor(strides, device=edge_type.device)).sum(-1)
 
 
 def all_joint_types(sizes: Sequence[int]) -> Tensor:
@@ -36,8 +35,7 @@ def check_types(name: str, types: Tensor, sizes: Sequence[int]) -> None:
     if types.dim() != 2 or types.size(1) != len(sizes):
         raise ValueError(f'{name} has shape {list(types.shape)}, expected '
                          f'[num_edges, {len(sizes)}].')
-    limit = torch.tensor(sizes, device=types.device)
-    if ((types < 0) | (types >= limit)).any():
+    if ((types < 0) | (types >= types.new_tensor(sizes))).any():
         raise ValueError(f'{name} holds types beyond the {list(sizes)} types '
                          f'of its layers; give the numbers of edge types in '
                          f'the order of the layers.')
@@ -54,12 +52,9 @@ def check_probabilities(posterior: Sequence[Tensor]) -> None:
                              f'1; hand over probabilities, not logits.')
 
 
-def count_joint_types(
-    edge_type: Tensor,
-    edge_label: Tensor,
-    predicted_sizes: Sequence[int],
-    sizes: Sequence[int],
-) -> Tensor:
+def count_joint_types(edge_type: Tensor, edge_label: Tensor,
+                      predicted_sizes: Sequence[int],
+                      sizes: Sequence[int]) -> Tensor:
     """Number of edges of each predicted and true joint type, :obj:`[P, P]`,
     from types :obj:`[E, Lp]` and :obj:`[E, L]`."""
     check_types('edge_type', edge_type, predicted_sizes)
@@ -74,16 +69,13 @@ def count_joint_types(
 
 
 class Relabelling(NamedTuple):
-    r"""What the labels of a prediction mean in terms of the true edge types,
-    as an unsupervised model numbers its layers and types as it likes.
-    ``relabelling(edge_type)`` takes :obj:`[E, Lp]` and gives :obj:`[E, L]`,
-    column :math:`l` now belonging to force :math:`l`.
+    """What the labels of a prediction mean, as an unsupervised model numbers
+    layers and types as it likes; ``relabelling(edge_type)`` takes predicted
+    types :obj:`[E, Lp]` and gives true ones :obj:`[E, L]`.
 
     Args:
-        predicted_edge_types (tuple[int, ...]): Number of edge types in each
-            of the :math:`L_p` predicted layers.
-        table (tuple[tuple[int, ...], ...]): Row :math:`p` holds the true
-            type of each layer for the predicted joint type :math:`p`.
+        predicted_edge_types: Number of types in each predicted layer.
+        table: For each predicted joint type the true type of each layer.
     """
     predicted_edge_types: tuple[int, ...]
     table: tuple[tuple[int, ...], ...]
@@ -109,10 +101,9 @@ class Relabelling(NamedTuple):
         return out
 
     def channels(self, num_channels: int) -> Optional[list[int]]:
-        """The decoder's channel that stands for each true type alone but the
-        null types, layer by layer, where the decoder has one for each
-        predicted type but the null types; None where one has no channel, or a
-        channel stands for several."""
+        """The decoder's channel that stands for each true type alone, of all
+        but null types, where the decoder has one for each predicted type but
+        those; None where one has no channel, or a channel several types."""
         def alone(sizes: Sequence[int]) -> Tensor:
             """Each type of one layer, with no interaction in the others."""
             return torch.block_diag(
@@ -186,25 +177,12 @@ def check_equal_product(predicted_sizes: Sequence[int],
                          f'num_edge_types {list(sizes)} {math.prod(sizes)}.')
 
 
-def best_relabelling(
-    confusion: Tensor,
-    predicted_sizes: Sequence[int],
-    sizes: Sequence[int],
-    fixed_null: bool = False,
-) -> Tensor:
-    """The relabelling that is right most often in all layers at once; of
-    equals, one with the most right layers.
-
-    Args:
-        confusion: Number of edges of each predicted and true joint type,
-            :obj:`[P, P]`.
-        predicted_sizes: Number of types of each predicted layer.
-        sizes: Number of types of each true layer.
-        fixed_null: Whether type 0 stays 0 in each layer.
-
-    Returns:
-        The true joint type for each predicted one, :obj:`[P]`.
-    """
+def best_relabelling(confusion: Tensor, predicted_sizes: Sequence[int],
+                     sizes: Sequence[int], fixed_null: bool = False) -> Tensor:
+    """The true joint type for each predicted one, :obj:`[P]`, that is right
+    most often in all layers at once; of equals, one with the most right
+    layers. :obj:`confusion` counts edges of predicted and true joint types,
+    :obj:`[P, P]`; with :obj:`fixed_null`, type 0 of each layer stays 0."""
     if len(predicted_sizes) == 1:
         return best_assignment(confusion, sizes, fixed_null)
     return best_layerwise(confusion, predicted_sizes, sizes, fixed_null)

@@ -296,7 +296,7 @@ def test_repr_shows_what_it_is(root):
     ({'system': Kuramoto(), 'forces': [Spring()]}, ValueError),
     ({'system': Kuramoto(-1.0), 'name': 'kuramoto'}, ValueError),
     ({'forces': [FiniteSpring()], 'name': 'springs_charges'}, ValueError),
-    ({'forces': [Spring]}, TypeError), ({'forces': []}, ValueError),
+    ({'forces': [Spring]}, ValueError), ({'forces': []}, ValueError),
     ({'forces': [Spring()], 'split_by': 'graph', 'num_particles': 2},
      ValueError),
 ])  # yapf: disable

@@ -130,7 +130,7 @@ def change(row, **cells):
      "row 25 .system 'B', particle 7, time 0.3.*system=NAME"),
     (change(4, time=0.43), 'row 4 .*it is 0.03, and 0.1'),
     (lambda t: change(4, time=1e12)
-     (t).astype({'time': float}), "'A' has 10 rows, too few .*time_step=STEP"),
+     (t).astype({'time': float}), "'A' has too few rows .*time_step=STEP"),
     (change(13, x='a'), "'x' .* row 13 has 'a'"),
     (change(13, y=np.inf), "'y' .* row 13 has 'inf'"),
     (change(13, time='noon'), "'time' .* row 13 has 'noon'"),
@@ -143,7 +143,7 @@ def change(row, **cells):
     (lambda t: t.rename(columns={
         'x': 'u',
         'y': 'v'
-    }), 'by position=NAMES'),
+    }), 'by position=NAME'),
     (lambda t: t.rename(columns={'y': 'x'}), "one column 'x'"),
     (lambda t: pd.concat([t, table(9, {'C': [1, 2]}, 0.25)]),
      "system 'C'.*it is 0.25, and 0.1"),

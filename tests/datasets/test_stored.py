@@ -93,8 +93,8 @@ def test_filters_and_transforms_are_never_those_of_before(tmp_path):
     few, many = (Counting(tmp_path, pre_filter=keep)
                  for keep in (lambda data: data.num_nodes == 2,
                               lambda data: data.num_nodes == 3))
-    assert (sizes(few), few.numbers()) == ([2], [1])
-    assert (sizes(many), many.numbers()) == ([3], [0])
+    assert (sizes(few), few._numbers()) == ([2], [1])
+    assert (sizes(many), many._numbers()) == ([3], [0])
     for factor in (1., 10., 1.):
 
         def scale(data):

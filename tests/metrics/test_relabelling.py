@@ -5,22 +5,14 @@ from itertools import permutations, product
 import pytest
 import torch
 
-from pyg_fnri.metrics import Relabelling, assign, joint_type
+from pyg_fnri.metrics import Relabelling, assign
 from pyg_fnri.metrics.relabelling import (
-    all_joint_types,
     best_assignment,
     best_layerwise,
     best_relabelling,
 )
 
 TYPES = [(0, 0), (0, 1), (1, 0), (1, 1)]
-
-
-@pytest.mark.parametrize('sizes', [[2], [2, 2], [3, 2], [2, 4, 3]])
-def test_joint_types_are_numbered_in_order(sizes):
-    types = all_joint_types(sizes)
-    assert types.tolist() == sorted(types.tolist())
-    assert joint_type(types, sizes).equal(torch.arange(math.prod(sizes)))
 
 
 def test_relabelling_translates_types():

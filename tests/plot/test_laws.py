@@ -81,35 +81,11 @@ def test_the_panel_shows_a_spring_whole_and_most_of_a_charge():
     assert charge.get_ylim()[1] < 3
 
 
-def test_the_density_follows_the_distances_seen():
-    ax, = plot_laws(DISTANCE, TRUE[:1], seen=np.repeat([1., 4.], [30, 10])).axes
-    shape, = [
-        x for x in ax.collections
-        if x.get_transform() == ax.get_xaxis_transform()
-    ]
-    x, y = shape.get_paths()[0].vertices.T
-    high = [y[abs(x - at) < 0.2].max() for at in (1, 2.5, 4)]
-    assert high[0] == pytest.approx(0.16) and high[1] == 0
-    assert high[2] == pytest.approx(high[0] / 3, rel=0.1)
-
-
 @pytest.mark.parametrize('sign, right', [(1, False), (-1, True)])
 def test_the_error_is_in_the_corner_that_the_law_keeps_off(sign, right):
     law = sign * DISTANCE[None]
     ax, = plot_laws(DISTANCE, law, law, seen=SEEN).axes
     assert ax.texts[0].xy == (int(right), 1)
-
-
-def test_laws_alone_have_neither_error_nor_density(assert_saves, legend_texts):
-    figure = plot_laws(DISTANCE.numpy(), TRUE.numpy())
-    for k, ax in enumerate(figure.axes):
-        assert ax.get_title() == f'channel {k}'
-        assert not ax.texts and not dashed_lines(ax)
-        (color, x, y), = learned_lines(ax)
-        assert color == to_rgb(LAYER_COLORS[k])
-        assert np.allclose([x, y], [DISTANCE, TRUE[k]])
-    assert legend_texts(figure) == ['learned']
-    assert_saves(figure)
 
 
 def test_a_law_of_zero_can_be_drawn(assert_saves):
@@ -126,9 +102,3 @@ def test_each_law_may_have_distances_of_its_own():
     first, second = plot_laws(DISTANCE, wrong, TRUE[:2], seen=[near, far]).axes
     texts = [ax.texts[-1].get_text() for ax in (first, second)]
     assert texts[0].startswith('error 0.') and texts[1] == 'error 10 %'
-
-
-def test_axes_tell_the_units():
-    first, _ = plot_laws(DISTANCE, TRUE[:2], unit='um', force_unit='pN').axes
-    assert first.get_xlabel() == 'distance (um)'
-    assert first.get_ylabel() == 'force (pN), + repels'

@@ -43,23 +43,6 @@ def test_predicted_lines_pass_through_every_frame_and_get_darker():
     assert (np.diff(brightness) < 0).all()
 
 
-def test_true_dashes_lie_on_the_true_path_from_start_to_end():
-    frames = torch.tensor([[0., 0.], [3., 0.], [3., 4.]])
-    true = torch.cat([frames, frames], dim=-1).unsqueeze(0)
-    _, dashed = lines(plot_trajectories(true + 1, true).axes[0])
-    segments = dashed.get_segments()
-    for points in segments:
-        x, y = points.T
-        assert np.all((np.abs(y) < 1e-9) | (np.abs(x - 3) < 1e-9))
-    drawn = sum(
-        np.linalg.norm(np.diff(points, axis=0), axis=1).sum()
-        for points in segments)
-    assert 0.5 * 7 < drawn < 0.75 * 7  # gaps between the dashes
-    assert np.allclose(segments[0][0], [0, 0])
-    assert np.linalg.norm(segments[-1][-1] - [3, 4]) < 0.2
-    assert (np.diff(dashed.get_colors()[:, :3].sum(axis=1)) <= 0).all()
-
-
 def test_walls_are_drawn_at_half_width():
     x = trajectories()
     ax = plot_trajectories(x, x, half_width=2.5, unit='um').axes[0]
