@@ -193,20 +193,18 @@ class SignedCharges(Mechanical):
     interact: like charges repel, unlike ones attract. One layer has the types
     0 (no interaction, which is never drawn), 1 (repulsion) and 2 (attraction).
 
-    At a close encounter under Coulomb's attraction, a step of fixed length lets
-    particles gain or lose energy at random, and so does NRI's bound of each
-    component of a force. Here instead, the force is softened
+    Under Coulomb's attraction, at a close encounter, a step of fixed length
+    lets particles gain or lose energy at random; NRI's bound of each component
+    of a force does too. Here instead, the force is softened
     (:class:`~pyg_fnri.simulation.SoftCharge`) and needs no clamp, steps are
-    half as long as NRI's, and velocities are those at the instant of the frame,
-    not half a step behind, which makes the integration one of second order.
-    Without walls the energy of a system then stays constant within 0.002 J,
-    where more than 5 J are exchanged. Motion is still chaotic: an error of a
-    micrometre grows to decimetres in some systems within 10 s.
+    half as long, and velocities are those at the instant of the frame, not half
+    a step behind, which makes the integration one of second order. Without
+    walls the energy of a system stays constant within 0.002 J, where more than
+    5 J are exchanged. Motion is chaotic: an error of a micrometre grows to
+    decimetres in some systems within 10 s.
 
     Args:
-        strength (float): Constant :math:`C` in newton square metre of the
-            force between two charges.
-        softening (float): Length in metre below which the force fades.
+        strength, softening (float): Those of the force between two charges.
         **constants: Those of :class:`Mechanical`, by name.
     """
     strength: float = 1.0
@@ -271,8 +269,7 @@ class SignedCharges(Mechanical):
 def check_edge_types(name: str, value: Any, num_edge_types: Sequence[int],
                      num_systems: Optional[int] = None,
                      num_particles: Optional[int] = None) -> np.ndarray:
-    """Edge types ``[S, L, N, N]`` as int64, which must be integers in the
-    range of each layer, with zeros on the diagonal."""
+    """Edge types ``[S, L, N, N]`` as int64."""
     graphs = np.asarray(value)
     shape = (num_systems or len(graphs), len(num_edge_types),
              *2 * (num_particles or graphs.shape[-1], ))
@@ -283,16 +280,14 @@ def check_edge_types(name: str, value: Any, num_edge_types: Sequence[int],
     limits = np.reshape(num_edge_types, (-1, 1, 1))
     if ((graphs < 0) |
         (graphs >= limits)).any() or graphs.diagonal(axis1=-2, axis2=-1).any():
-        raise ValueError(f'{name} must have types from 0 to below '
-                         f'{list(num_edge_types)} in the layers, with zeros on '
-                         f'the diagonal')
+        raise ValueError(f'{name} must be from 0 to below {num_edge_types} in '
+                         f'the layers, and 0 on the diagonal')
     return graphs
 
 
 def check_features(name: str, value: Any, num_systems: int,
                    num_particles: int) -> np.ndarray:
-    """The features of trajectories ``[S, N, T, F]`` as float32, which must be
-    finite."""
+    """Features of trajectories ``[S, N, T, F]`` as float32."""
     array = np.asarray(value)
     if (array.ndim != 4 or array.shape[:2] != (num_systems, num_particles)
             or array.dtype.kind != 'f'):

@@ -53,10 +53,6 @@ def test_nris_systems_keep_the_contract(system, num_particles):
     assert (other != x[:40]).any((1, 2, 3)).all()
 
 
-def joined(run):
-    return np.concatenate([run.position, run.velocity], -1)
-
-
 @pytest.mark.parametrize('constants', [
     {},
     dict(num_dimensions=3, num_steps=60, step_size=0.01, sample_every=20,
@@ -69,7 +65,7 @@ def test_newtonian_is_the_simulation_of_its_forces(constants):
     run = simulate(forces, 20, 5, seed=3, **constants)
     assert (graphs == run.interactions).all()
     x = system.simulate(graphs, 3)
-    assert x.tobytes() == joined(run).tobytes()
+    assert (x == np.concatenate([run.position, run.velocity], -1)).all()
     assert system.frame_interval == pytest.approx(run.time[0])
 
 
@@ -82,11 +78,8 @@ def test_layers_are_named_after_forces():
     assert names == ['spring_1', 'charge', 'spring_2']
 
 
-def test_systems_compare_by_value():
-    assert Newtonian([Spring()]) == Newtonian((Spring(), ))
-    assert Newtonian([Spring()]) != Newtonian([Spring(0.2)])
-    assert Newtonian([Spring()]) != Newtonian([Spring()], speed=1.0)
-    assert Newtonian([Spring()]) != NRISprings()
+def test_repr_holds_every_constant():
+    assert Newtonian([Spring()]) == Newtonian((Spring(), )) != NRISprings()
     assert repr(Newtonian([Spring()])) == (
         'Newtonian(num_dimensions=2, num_steps=10000, step_size=0.001, '
         'sample_every=100, box_half_width=5.0, position_std=0.5, speed=0.5, '
