@@ -345,8 +345,11 @@ def _describe(system: System, num_particles: int) -> str:
             except (OSError, TypeError):  # Typed into an interpreter.
                 pass
         if isinstance(part, Force):
-            distance = np.geomspace(0.05, 14, 16).tolist()
-            out += [f'{part.magnitude(r):.9g}' for r in distance]
+            for distance in np.geomspace(0.05, 14, 16).tolist():
+                try:
+                    out.append(f'{part.magnitude(distance):.9g}')
+                except Exception as error:  # The simulation tells it better.
+                    out.append(repr(error))
             shown = part.sample_interactions(np.random.default_rng(0), 4,
                                              num_particles)
         else:
