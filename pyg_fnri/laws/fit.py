@@ -216,16 +216,10 @@ def laws_of(model: RelationalAutoEncoder) -> ForceLawDecoder:
 
 
 @torch.no_grad()
-def fit_laws(
-    layer: ForceLawDecoder,
-    transitions: Transitions,
-    channels: Tensor,
-    cost: Objective,
-    generator: torch.Generator,
-    num_transitions: int = 16,
-    num_iterations: int = 3,
-    max_changes: int = MOST_CHANGES,
-) -> None:
+def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
+             cost: Objective, generator: torch.Generator,
+             num_transitions: int = 16, num_iterations: int = 3,
+             max_changes: int = MOST_CHANGES) -> None:
     r"""Fits the tables of all laws at once, in place, by iteratively
     reweighted least squares: changes between frames are linear in the tables.
 
