@@ -67,7 +67,7 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                       ['model', 'num_edge_types', 'recipe', 'regime', 'seed'],
                       ['unsplit'])
     parser.add_fields('training', Recipe,
-                      ['hidden_channels', 'batch_size', 'max_steps'], [])
+                      ['batch_size', 'max_steps'], [])
     parser.add_fields(
         'run', Run,
         ['num_observed', 'directed', 'out', 'resume', 'overwrite', 'threads'])
@@ -79,10 +79,10 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
 def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     options = given(args, *RECIPES.values())
-    if 'directed' in args:
-        options['undirected'] = False
     with errors_in_one_line():
         run = Run(**given(args, Run))
+        if run.directed:
+            options['undirected'] = False
         if run.threads is not None:
             torch.set_num_threads(run.threads)
         data = describe_data(args)

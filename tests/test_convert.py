@@ -30,17 +30,12 @@ def test_row_is_receiver_and_column_is_sender():
     assert adjacency.shape == (2, 3, 3) and adjacency.dtype == torch.int64
     assert adjacency[0, 0, 1] == 2 and adjacency[1, 1, 2] == 3
     assert adjacency.sum() == 5
+    assert torch.equal(from_adjacency(adjacency, EDGES)[1], TYPES)
     weight = torch.rand(3, 2)
     assert to_adjacency(EDGES, weight)[1, 1, 2] == weight[1, 1]
     # Particles without edges need their number.
     assert to_adjacency(EDGES, TYPES, 5).shape == (2, 5, 5)
     assert not to_adjacency(EDGES[:, :0], TYPES[:0], 3).any()
-
-
-def test_types_come_back_on_the_same_edges():
-    edge_index, edge_type = from_adjacency(to_adjacency(EDGES, TYPES), EDGES)
-    assert torch.equal(edge_index, EDGES)
-    assert torch.equal(edge_type, TYPES)
 
 
 @pytest.mark.parametrize('convert', [

@@ -12,18 +12,14 @@ from pyg_fnri.nn.latent import Latent, reverse_edges
 
 
 class Pairs(NamedTuple):
-    """The independent choices of a latent graph over candidate edges.
-
-    In an undirected graph both edges of a pair are one choice, which acts on
-    both particles. In a directed graph each edge is a choice of its own, which
-    acts on the receiver only.
+    """The independent choices of a latent graph over candidate edges: pairs,
+    or, in a directed graph, edges.
 
     Args:
         edge: An edge of each choice, :obj:`[V]`.
         reverse: The edge of the other direction, or the same one, :obj:`[V]`.
-        sender: Sender of that edge, :obj:`[V]`.
-        receiver: Its receiver, :obj:`[V]`.
-        mutual: Whether the choice acts on the sender too, :obj:`[V]` bool.
+        sender, receiver: Ends of the first edge, :obj:`[V]`.
+        mutual: Whether the choice acts on the sender, too, :obj:`[V]` bool.
         rounds: Each choice once; those of a round act on different particles,
             so they can be changed side by side.
     """
@@ -62,9 +58,9 @@ def _rounds(sender: Tensor, receiver: Tensor, mutual: Tensor,
         return []
     num_nodes = int(edge_index.max()) + 1
     # In a complete graph of N particles, pairs of equal i + j modulo N do not
-    # touch each other: N rounds, the fewest for odd N. Elsewhere any order is
-    # right, only not the best. Particles are counted from the first of their
-    # neighbours, for the order in a system not to depend on its batch.
+    # touch each other. Elsewhere any order is right, only not the best.
+    # Particles are counted from the first of their neighbours, for the order
+    # in a system not to depend on its batch.
     number = torch.arange(num_nodes, device=edge_index.device)
     number = number - number.scatter_reduce(0, edge_index[1], edge_index[0],
                                             'amin')
@@ -104,25 +100,18 @@ class Evidence(ABC):
     def changed_errors(self, errors: Tensor, channels: Tensor, members: Tensor,
                        options: Tensor) -> tuple[Tensor, Tensor]:
         """The errors of receivers and of senders, twice :obj:`[v, M,
-        num_transitions, F]`, if choices of one round changed to each option.
-
-        Args:
-            errors: The errors under the present graph.
-            channels: The present graph.
-            members: Positions of the choices, :obj:`[v]`.
-            options: Channels of each option, :obj:`[M, num_channels]`.
-        """
+        num_transitions, F]`, if the choices :obj:`members` of one round, of
+        the present graph with these errors, changed to each of the options
+        :obj:`[M, num_channels]`."""
 
 
 class DecoderEvidence(Evidence):
     """The evidence of any decoder, which runs anew for each option.
 
     A choice changes what acts on its own two particles only, so one run tries
-    all choices of a round. This is exact where the decoder looks at the last
-    state only; that the memory of a recurrent one passes changes on to other
-    particles is neglected. Errors are in units of the residual of a linear
-    step, :class:`~pyg_fnri.nn.LinearStep`: the model's own, or one fitted
-    here.
+    all choices of a round. What the memory of a recurrent decoder passes on to
+    other particles is neglected. Errors are in units of the residual of a
+    :class:`~pyg_fnri.nn.LinearStep`: the model's own, or one fitted here.
 
     Args:
         model: A trained model.

@@ -11,14 +11,13 @@ from pyg_fnri.inference.evidence import Evidence, Pairs
 from pyg_fnri.inference.likelihood import cauchy_width
 from pyg_fnri.nn import ForceLawDecoder
 
-#: Frames from the start of one trajectory to the next: further apart than
-#: anything in common reaches.
+#: Frames from the start of one trajectory to the next.
 GAP = 1_000_000
 
 #: Points of the quadrature between two frames.
 NUM_POINTS = 3
 
-#: At how many distances laws are looked up at once.
+#: At how many distances laws are looked up at once, to save memory.
 NUM_DISTANCES = 500_000
 
 #: How far the rate at which positions change may be from the velocities given.
@@ -36,9 +35,8 @@ class Transitions:
         \Delta \mathbf{v} = \int_0^h \mathbf{f} \, dt, \qquad
         \Delta \mathbf{x} = \int_0^h (h - t) \, \mathbf{f} \, dt.
 
-    They do not depend on the graph, and the change of a particle's state is
-    their sum over its interactions: linear in the graph, and linear in the
-    table of a force law.
+    The change of a particle's state is their sum over its interactions: linear
+    in the graph, and linear in the table of a force law.
 
     Args:
         trajectories: Finite frames in physical units, each :obj:`[num_nodes,
@@ -47,8 +45,7 @@ class Transitions:
         interval: Time between two frames, in second.
         half_width: Where walls reflect, if known. Transitions in which a
             particle may have met one say nothing about forces on it.
-        mass: Masses of the particles, :obj:`[num_nodes]`, if they differ: see
-            :func:`~pyg_fnri.nn.known_masses`.
+        mass: Masses of the particles, :obj:`[num_nodes]`, if they differ.
     """
     def __init__(self, trajectories: Sequence[Tensor], choices: Pairs,
                  interval: float, half_width: Optional[float] = None,
@@ -114,14 +111,13 @@ class Transitions:
         return out
 
     def thinned(self, step: int) -> 'Transitions':
-        """Each so many-th transition from the first on that says anything:
-        particles may all meet a wall before."""
+        """Each so many-th transition from the first on that says anything."""
         first = int(self.valid.any(0).long().argmax())
         return self.take(slice(first, None, step))
 
     def sum_at_particles(self, effect: Tensor) -> Tensor:
-        """Sums effects :obj:`[V, ...]` on receivers, and their opposites on
-        senders, by particle, and divides them by its mass."""
+        """The sum of effects :obj:`[V, ...]` on receivers, and of their
+        opposites on senders, over the mass of each particle."""
         choices, both = self.choices, self.choices.mutual
         out = effect.new_zeros((self.change.size(0), ) + effect.size()[1:])
         out.index_add_(0, choices.receiver, effect)
@@ -136,12 +132,8 @@ class Transitions:
 
 
 class ImpulseEvidence(Evidence):
-    """The evidence of force laws on given transitions.
-
-    Args:
-        transitions: What happened.
-        layer: The laws, and the scale of changes.
-    """
+    """The evidence of a layer's force laws on given transitions, in units of
+    its scale."""
     max_tried = 4_000_000
 
     def __init__(self, transitions: Transitions,
@@ -154,7 +146,6 @@ class ImpulseEvidence(Evidence):
         self.effect = self.change.new_empty(distance.size(0),
                                             layer.law.num_channels,
                                             *self.change.size()[1:])
-        # In parts, so that little memory is needed beside the result.
         size = max(1, NUM_DISTANCES // max(1, distance[:1].numel()))
         for start in range(0, distance.size(0), size):
             part = slice(start, start + size)
@@ -173,12 +164,13 @@ class ImpulseEvidence(Evidence):
         changes of their receivers and of their senders, twice :obj:`[v, C,
         num_transitions, F]`; zero where transitions say nothing."""
         transitions, effect = self.transitions, self.effect[members]
-        choices, valid = transitions.choices, transitions.valid[:, None, :,
-                                                                None]
+        choices, valid = transitions.choices, transitions.valid
         receiver, sender = choices.receiver[members], choices.sender[members]
         opposite = -effect * choices.mutual[members].view(-1, 1, 1, 1)
-        return (transitions.over_mass(effect, receiver) * valid[receiver],
-                transitions.over_mass(opposite, sender) * valid[sender])
+        return (transitions.over_mass(effect, receiver) *
+                valid[receiver, None, :, None],
+                transitions.over_mass(opposite, sender) *
+                valid[sender, None, :, None])
 
     def changed_errors(self, errors: Tensor, channels: Tensor, members: Tensor,
                        options: Tensor) -> tuple[Tensor, Tensor]:
@@ -196,8 +188,7 @@ class ImpulseEvidence(Evidence):
 
 
 def shortest_distance(dtype: torch.dtype) -> float:
-    """What any other distance is longer than: its square is the least normal
-    number."""
+    """The root of the least normal number."""
     return torch.finfo(dtype).tiny**0.5
 
 
@@ -210,18 +201,13 @@ def _hermite(t: float, x0: Tensor, m0: Tensor, x1: Tensor,
 
 @torch.no_grad()
 def velocity_slope(x: Tensor, interval: float) -> float:
-    """The rate at which positions change in units of the velocities given, by
-    robust least squares; 1 where features are positions and velocities.
-
-    Args:
-        x: Trajectories in physical units, :obj:`[num_nodes, T, 2D]`.
-        interval: Time between two frames, in second.
-    """
+    """The rate at which positions change, over the velocities given, in
+    trajectories :obj:`[num_nodes, T, 2D]` in physical units of frames so many
+    seconds apart; by robust least squares."""
     position, velocity = x.double().chunk(2, dim=-1)
     change = position[:, 1:] - position[:, :-1]
-    # Of both ends: what noise a velocity has at one of them hardly matters.
     expected = interval * (velocity[:, 1:] + velocity[:, :-1]) / 2
-    # Of one size in any unit, as widths and sums have floors.
+    # Of about 1 in any unit, as widths and sums have floors.
     unit = torch.maximum(change.abs().mean(), expected.abs().mean())
     unit = unit.clamp(min=torch.finfo(unit.dtype).tiny)
     change, expected = change / unit, expected / unit
@@ -236,8 +222,12 @@ def velocity_slope(x: Tensor, interval: float) -> float:
 
 def check_motion(x: Tensor, interval: float) -> None:
     """Raises a :class:`ValueError` if positions do not move at the velocities
-    given, so that no force laws should be fitted; arguments as for
-    :func:`velocity_slope`."""
+    given, so that force laws should not be fitted.
+
+    Args:
+        x: Trajectories in physical units, :obj:`[num_nodes, T, 2D]`.
+        interval: Time between two frames, in second.
+    """
     slope = velocity_slope(x, interval)
     if slips(slope):
         raise ValueError(f"{slip_message(slope)} Force laws are not for such "

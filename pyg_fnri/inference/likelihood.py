@@ -1,6 +1,5 @@
 """What one-step errors cost, and likelihoods fitted to them without labels."""
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
@@ -11,42 +10,16 @@ from torch import Tensor
 #: :math:`w_e`: errors of successive frames are not independent.
 EVIDENCE_WEIGHT = 0.1
 
-#: From a Cauchy's tails, of close encounters that laws miss, to nearly a
-#: Gaussian's, of noise in the observations.
+#: From a Cauchy's tails, of close encounters, to nearly a Gaussian's, of noise.
 DEGREES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 100.0)
 
-#: How many errors a likelihood is fitted to, of perhaps millions.
-NUM_ROWS = 4_000
-
-#: Smaller scales mean no error at all, as in the third coordinate of motion in
-#: a plane.
-MIN_SCALE = 1e-6
-
-
-class Objective(ABC):
-    """What a graph costs: its errors, and how improbable the encoder's prior
-    finds it.
-
-    Args:
-        prior_weight: Weight of minus the encoder's log-probability.
-    """
-    prior_weight: float
-
-    @abstractmethod
-    def cost(self, errors: Tensor) -> Tensor:
-        """What errors :obj:`[*, num_transitions, F]` cost, :obj:`[*]`."""
-
-    @abstractmethod
-    def weight(self, errors: Tensor) -> Tensor:
-        """The derivative of the cost by the square of each error, of the same
-        shape: the weights of the least squares that touch it."""
-
-
-AnyObjective = TypeVar('AnyObjective', bound=Objective)
+#: Errors that a likelihood is fitted to, of perhaps millions, and the least
+#: scale: that of the third coordinate of motion in a plane.
+NUM_ROWS, MIN_SCALE = 4_000, 1e-6
 
 
 @dataclass(frozen=True)
-class AnnealingStep(Objective):
+class AnnealingStep:
     r"""One sweep over all choices, minimising per choice
 
     .. math::
@@ -74,16 +47,8 @@ class AnnealingStep(Objective):
         return EVIDENCE_WEIGHT / (self.tolerance + errors.square())
 
 
-def without_prior(stages: Sequence[AnyObjective]) -> list[AnyObjective]:
-    """The same stages without the encoder's prior."""
-    return [
-        replace(stage, prior_weight=0.0)  # type: ignore[type-var]
-        for stage in stages
-    ]
-
-
 @dataclass(frozen=True)
-class StudentErrors(Objective):
+class StudentErrors:
     r"""Errors that follow Student's t-distribution, with a scale and tails for
     each feature:
 
@@ -92,9 +57,7 @@ class StudentErrors(Objective):
         \log\left(1 + \frac{e_{tf}^2}{\nu_f s_f^2}\right) - w_p \log q
 
     is, for :math:`m_f = w_p = 1`, minus the logarithm of the likelihood times
-    the encoder's posterior, up to a constant: the cost of an
-    :class:`~pyg_fnri.inference.AnnealingStep` with a tolerance
-    :math:`\nu s^2` and a weight that mean something. Not in the paper.
+    the encoder's posterior, up to a constant. Not in the paper.
 
     Args:
         degrees: Degrees of freedom :math:`\nu_f`, one for each feature.
@@ -134,16 +97,24 @@ class StudentErrors(Objective):
                 like.new_tensor(self.share))
 
 
-def fit_errors(errors: Tensor, prior_weight: float) -> StudentErrors:
-    """The likelihood that fits errors best, without labels: scale and tails
-    by maximum likelihood, and :func:`independent_share`.
+#: What a graph costs: :obj:`cost` of its errors, :obj:`[*, num_transitions, F]`
+#: to :obj:`[*]`, and :obj:`prior_weight` times minus the encoder's
+#: log-probability. The derivative of :obj:`cost` by the square of each error is
+#: :obj:`weight`, that of the least squares that touch it.
+Objective = AnnealingStep | StudentErrors
+AnyObjective = TypeVar('AnyObjective', bound=Objective)
 
-    Args:
-        errors: Under the graphs that are thought to be right, or under some
-            drawn from their posterior, :obj:`[num_nodes, num_transitions, F]`;
-            zero in all features where a transition says nothing.
-        prior_weight: The weight of the encoder's posterior.
-    """
+
+def without_prior(stages: Sequence[AnyObjective]) -> list[AnyObjective]:
+    """The same stages without the encoder's prior."""
+    return [replace(stage, prior_weight=0.0) for stage in stages]
+
+
+def fit_errors(errors: Tensor, prior_weight: float) -> StudentErrors:
+    """The likelihood that fits errors :obj:`[num_nodes, num_transitions, F]`
+    best: scale and tails by maximum likelihood, and :func:`independent_share`.
+    Errors are those of the graphs that are thought to be right, and zero where
+    a transition says nothing."""
     valid = (errors != 0).any(-1)
     if not bool(valid.any()):
         raise ValueError("No transition says anything about interactions: "
@@ -156,10 +127,9 @@ def fit_errors(errors: Tensor, prior_weight: float) -> StudentErrors:
 
 
 def bounded(errors: Tensor) -> Tensor:
-    """Errors :obj:`[num_nodes, num_transitions, F]`, not all zero, in
-    proportion where they are small, and bounded: the slope of the
-    log-likelihood that fits them. Close encounters, whose errors are hundreds
-    of times the usual ones, do not hide all others."""
+    """The slope of the log-likelihood that fits errors :obj:`[num_nodes,
+    num_transitions, F]`, not all zero. Close encounters, whose errors are
+    hundreds of times the usual ones, do not hide all others in it."""
     return _slope(errors, *_fit_some(errors[(errors != 0).any(-1)]))
 
 
@@ -183,7 +153,7 @@ def fit_student(errors: Tensor,
 
     Args:
         errors: :obj:`[num_errors, F]`, at least one.
-        num_iterations: Of the fixed point, which is near after a few.
+        num_iterations: How often.
     """
     square = errors.square().double()
     degrees = square.new_tensor(DEGREES).view(-1, 1, 1)
@@ -205,20 +175,15 @@ def fit_student(errors: Tensor,
 
 
 def independent_share(series: Tensor, valid: Tensor) -> Tensor:
-    r"""How many independent values one of a stationary time series around
-    zero counts for, :obj:`[F]`, from its autocorrelation :math:`\rho`:
+    r"""How many independent values one of stationary time series
+    :obj:`[num_series, T, F]` around zero counts for, :obj:`[F]`, from the
+    autocorrelation :math:`\rho` of its :obj:`valid` values:
 
     .. math::
         m = \Big(1 + 2 \sum_{k=1} (1 - k / T) \rho_k\Big)^{-1}.
 
     The sum ends before the first lag whose autocorrelation is not positive,
-    so the share is 1 at the most: the differences of noise between frames
-    alternate, which would allow more, but for slow interactions only.
-
-    Args:
-        series: :obj:`[num_series, T, F]`, of which one autocorrelation is
-            taken.
-        valid: Which values to look at, :obj:`[num_series, T]` bool.
+    so the share is 1 at the most.
     """
     num_steps = series.size(1)
     series = series * valid.unsqueeze(-1)
@@ -257,15 +222,13 @@ def mean_of_systems(values: Tensor) -> Estimate:
 
 
 def cauchy_nll(errors: Tensor, width: Tensor) -> Tensor:
-    r"""The negative log-likelihood of each error, in nat, :math:`\log (\pi s) +
-    \log (1 + e^2 / s^2)` with the width :math:`s`."""
+    r""":math:`\log (\pi s) + \log (1 + e^2 / s^2)` in nat, with the width
+    :math:`s`."""
     return (math.pi * width).log() + (errors / width).square().log1p()
 
 
 def cauchy_width(errors: Tensor, floor: float = 1e-7) -> Tensor:
-    """The width under which errors, one or more in a unit that is typical of
-    what is predicted, are most likely; at least :obj:`floor`, such as that of
-    rounding."""
+    """The width under which errors are most likely, at least :obj:`floor`."""
     square = errors.double().square()
     # The mean of e^2 / (e^2 + s^2) is 1/2 at the maximum; a fixed point.
     width = square.median().clamp(min=floor**2)

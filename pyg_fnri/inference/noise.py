@@ -5,7 +5,7 @@ from torch import Tensor
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.inference.likelihood import bounded
 
-#: Steps that noise in a frame is in: two where velocities were observed, four
+#: Noise in a frame is in two steps where velocities were observed, in four
 #: where they are central differences of positions.
 NUM_LAGS = 3
 
@@ -21,18 +21,16 @@ def decorrelated(evidence: ImpulseEvidence, errors: Tensor) -> ImpulseEvidence:
     r"""The same evidence, with errors by noise made independent; the evidence
     itself where errors do not alternate.
 
-    Noise in a frame is in the steps before and after it, with opposite signs:
-    errors of successive steps alternate. With :math:`L L^T` for the
-    covariance of a particle's steps (a band of :data:`NUM_LAGS` beside its
-    diagonal, none across walls and gaps), :math:`L^{-1} \mathbf{e}` is
-    independent. It adds steps up: noise of the frames in between cancels out,
-    and what an interaction does over time does not. The price is that a close
-    encounter that laws miss is spread over the steps that follow. Each feature
-    is taken by itself. Not in the paper.
+    Noise in a frame is in the steps before and after it, with opposite signs.
+    With :math:`L L^T` for the covariance of a particle's steps (a band of
+    :data:`NUM_LAGS` beside its diagonal, none across walls and gaps),
+    :math:`L^{-1} \mathbf{e}` is independent. It adds steps up: noise of the
+    frames in between cancels out, and what an interaction does over time does
+    not. Each feature is taken by itself. Not in the paper.
 
     Args:
         evidence: The errors of force laws.
-        errors: Under the graphs that are thought to be right, from which
+        errors: Those of the graphs that are thought to be right, from which
             correlations are estimated, :obj:`[num_nodes, num_transitions,
             F]`.
     """

@@ -30,13 +30,10 @@ def pool_posteriors(
         \sum_s \log q(\mathbf{z} | \mathbf{x}_s) - (S - 1) \log p(\mathbf{z})
 
     up to a constant: each posterior holds the prior once. Not in the paper.
-    The types of sfNRI have odds against null instead, which multiply in the
-    same way; its prior is uniform.
 
     Systems that are not independent, such as windows of one recording, make
-    the pooled posterior overconfident: what they have in common counts many
-    times. So does a bias that all posteriors have: the more systems, the more
-    it matters how well the encoder is calibrated.
+    the pooled posterior overconfident, and so does a bias that all posteriors
+    have: the more systems, the more it matters how well they are calibrated.
 
     Args:
         log_posterior: Log-probabilities :obj:`[num_systems * num_edges, K_a]`
@@ -66,12 +63,8 @@ def shared_candidates(
     systems: Optional[Sequence[Any]] = None,
 ) -> Tensor:
     """The candidate edges that all systems of a batch have, by the numbers
-    of the particles in a system, :obj:`[2, num_edges]`.
-
-    Args:
-        data: One system, or a batch of them.
-        systems: What each system is called. (default: 0, 1, ...)
-    """
+    of the particles in a system, :obj:`[2, num_edges]`; messages name the
+    :obj:`systems` as given. (default: 0, 1, ...)"""
     if data.get('batch') is None:
         return data.edge_index
     size = data.batch.bincount()
@@ -98,13 +91,11 @@ def shared_graph(
 
     Args:
         model: A trained model.
-        batches: Observed trajectories of all systems; a list of one batch
-            where they fit into it.
+        batches: Observed trajectories of all systems.
         refined: Whether the graph of each system is refined first, by
             :func:`~pyg_fnri.inference.refine`; what is pooled is then the
             probability of each edge's types given the system's other edges.
-        systems: What each system is called, for messages.
-            (default: 0, 1, ...)
+        systems: What messages call each system. (default: 0, 1, ...)
 
     Returns:
         The graph, and the pooled posterior, of the edges of one system.
@@ -149,20 +140,17 @@ def with_inferred_graphs(
     batches: Iterable[Batch],
 ) -> InMemoryDataset:
     """The first systems of a data set together with :obj:`edge_target`, the
-    refined graph of each, :obj:`[num_edges, num_layers]`.
+    refined graph of each, :obj:`[num_edges, num_layers]`, as a data set that
+    shares its other tensors with the one given.
 
     Args:
         model: The model that infers them.
         dataset: The systems, or a subset of them (:obj:`dataset[:1000]`).
         batches: The first of the same systems, in the same order.
-
-    Returns:
-        A data set of as many systems as there are in the batches, sharing
-        its other tensors with the one given.
     """
     found, num_systems = [], 0
     for batch in batches:
-        # A few graphs are stuck without restarts; a distillation bears that.
+        # Without restarts: to learn from, a few wrong graphs do no harm.
         found.append(refine(model, batch, num_restarts=0).edge_type)
         num_systems += batch.num_graphs
     out = dataset[:num_systems]
@@ -171,7 +159,6 @@ def with_inferred_graphs(
     ends = slices['edge_index'].tolist() if slices else [0, stored]
     rows = [torch.arange(ends[i], ends[i + 1]) for i in out.indices()]
     edge_type = torch.cat(found)
-    # The graphs of other systems are unknown, and nothing asks for them.
     target = edge_type.new_zeros(stored, edge_type.size(1))
     target[torch.cat(rows)] = edge_type
     out._data = copy.copy(dataset._data)

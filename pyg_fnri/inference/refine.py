@@ -38,11 +38,9 @@ WIDENING = (30.0, 10.0, 5.0, 3.0, 2.0, 1.0)
 #: How often the likelihood is fitted to the errors of better graphs.
 NUM_FITS = 2
 
-#: Times the median cost of a batch from which on a system's graph is doubted.
-OUTLYING = 3.0
-
-#: Starts that have to find the same graph of a system that is doubted.
-ENOUGH = 3
+#: Times the median cost of a batch from which on a system stands out, and
+#: starts that have to find its best graph then.
+OUTLYING, ENOUGH = 3.0, 3
 
 
 @torch.no_grad()
@@ -57,10 +55,9 @@ def refine(
     observed frames :obj:`x`; labels and the continuation :obj:`y` are not
     used.
 
-    First with given tolerances, then with a likelihood that is fitted to the
-    errors of the graphs found
-    (:func:`~pyg_fnri.inference.likelihood.fit_errors`), which are of all
-    systems of the batch: errors and noise are taken to be of one kind.
+    First with given tolerances, then with a likelihood fitted to the errors of
+    the graphs found, which are of all systems of the batch: errors and noise
+    are taken to be of one kind.
 
     Args:
         model: A trained model with any decoder; force laws are far faster.
@@ -69,10 +66,9 @@ def refine(
         annealing: Tolerances to begin with. Without any, the encoder's graph
             stays.
         num_restarts: How often at the most a system is searched again from
-            random graphs, with force laws only: any other decoder takes too
-            long.
-        generator: Source of the random graphs; by default one that gives the
-            same graphs in every call.
+            random graphs, with force laws only.
+        generator: Source of the random graphs, by default the same in every
+            call.
     """
     generator = generator or torch.Generator().manual_seed(0)
     search, _ = _refined(model, data, annealing, num_restarts, generator)
@@ -94,25 +90,19 @@ def sample_posterior(
     and the continuation :obj:`y` are not used.
 
     Gibbs sampling from the refined graphs on. In the first sweeps, the
-    likelihood of the decoder's errors is fitted to those of the present graphs
-    (:func:`~pyg_fnri.inference.likelihood.fit_errors`). Then it stays, and the
-    probabilities of each type given the other edges' present ones are
-    averaged, which is less noisy than counting what was drawn. The encoder's
-    prior weighs as little as at the end of refinement, as the encoder has seen
-    the same frames.
+    likelihood is fitted to the errors of the present graphs. Then it stays,
+    and the probabilities of each type given the other edges' present ones are
+    averaged, which is less noisy than counting what was drawn.
 
     A chain hardly leaves one good explanation for another that differs in many
     pairs at once, so where several are good, the posterior is too sure. More
     restarts help: they choose where it starts.
 
     Args:
-        model: A trained model with any decoder; force laws are far faster.
-        data: Observed trajectories, a :obj:`Data` or :obj:`Batch`.
+        model, data, num_restarts: As for :func:`~pyg_fnri.inference.refine`.
         num_samples: How many graphs of each system are averaged over.
         burn_in: How many before that are not, at least 1.
-        num_restarts: As for :func:`~pyg_fnri.inference.refine`.
-        generator: Source of randomness; by default one that gives the same
-            draws in every call.
+        generator: Source of randomness, by default the same in every call.
     """
     if num_samples < 1 or burn_in < 1:
         raise ValueError(f"Expected num_samples and burn_in of at least 1, but "
@@ -135,8 +125,7 @@ def sample_posterior(
 def _refined(model: RelationalAutoEncoder, data: Data,
              annealing: Sequence[AnnealingStep], num_restarts: int,
              generator: torch.Generator) -> tuple[GraphSearch, Evidence]:
-    """The search that :func:`refine` gives the result of, and the evidence it
-    used in the end."""
+    """The search after refinement, and the evidence used in the end."""
     search, layer = GraphSearch(model, data), model.decoder.layer
     mass = known_masses(data)
     if isinstance(layer, ForceLawDecoder):
@@ -156,26 +145,13 @@ def _refined(model: RelationalAutoEncoder, data: Data,
     return search, evidence
 
 
-def find_graphs(
-    search: GraphSearch,
-    evidence: ImpulseEvidence,
-    annealing: Sequence[Objective],
-    num_restarts: int,
-    generator: torch.Generator,
-) -> ImpulseEvidence:
+def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
+                annealing: Sequence[Objective], num_restarts: int,
+                generator: torch.Generator) -> ImpulseEvidence:
     """Has the search hold the graphs that force laws explain the motion best
-    with, from its present graphs and from random ones.
-
-    Args:
-        search: The present graphs, and those found.
-        evidence: The errors of the laws.
-        annealing: At least one stage.
-        num_restarts, generator: As for :func:`refine`.
-
-    Returns:
-        The evidence that was used in the end: where there is noise, with
-        independent errors (:func:`~pyg_fnri.inference.noise.decorrelated`).
-    """
+    with, from its present graphs and from random ones, by one stage or more.
+    Returns the evidence that was used in the end: where there is noise, with
+    independent errors."""
     seen = evidence
     relax_and_sweep(search, evidence, annealing)
     for _ in range(NUM_FITS):
@@ -195,12 +171,10 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
     """Searches again from random graphs, without the encoder's prior before
     the last stage, and keeps for each system what explains it best.
 
-    Every other start relaxes its random graphs first, which finds what
-    explains all pairs together; the others only sweep, which finds more
-    different graphs where the laws leave something unexplained. A system is
-    left alone once its best graph has been found from :data:`ENOUGH`
-    independent starts, or from two if it does not stand out among the batch
-    by its cost per particle.
+    Every other start relaxes first; the others only sweep, which finds more
+    different graphs where laws leave something unexplained. A system is left
+    alone once its best graph has been found from :data:`ENOUGH` starts, or
+    from two if its cost per particle does not stand out among the batch.
     """
     last = annealing[-1]
     stages = [*without_prior(annealing[:-1]), last]
@@ -209,7 +183,6 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
     times_found = torch.ones_like(best_cost)
     size = search.system.bincount(minlength=search.num_systems)
     settled = size == 0  # Numbers of systems may have gaps.
-    # Relative: where all are of one size, costs stay as they are.
     size = size.clamp(min=1) / size.max()
     for number in range(num_restarts):
         if bool(settled.all()):
@@ -225,7 +198,7 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
         else:
             for stage in stages:
                 search.sweep(evidence, stage)
-        search.sweep(evidence, last)  # From afar, one is not always enough.
+        search.sweep(evidence, last)
         cost = search.cost(evidence, last)
         other = torch.zeros_like(settled)
         other[owner[search.choice != best]] = True
@@ -242,7 +215,6 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
 
 def _likelihood(search: GraphSearch, evidence: Evidence,
                 last: Objective) -> Objective:
-    """The likelihood that fits the errors of the present graphs, or, where no
-    transition says anything about interactions, the last cost."""
+    """That of the present graphs' errors; the last cost where all are 0."""
     errors = evidence.errors(search.channels)
     return fit_errors(errors, last.prior_weight) if bool(errors.any()) else last

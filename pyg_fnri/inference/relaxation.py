@@ -10,8 +10,7 @@ from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.inference.likelihood import Objective
 from pyg_fnri.inference.search import NOT_FINITE, GraphSearch
 
-#: How often each stage's parabolas are solved, for pairs to hear of each other
-#: through the particles in between.
+#: How often messages are sent in each stage.
 NUM_ROUNDS = 3
 
 #: How much of the messages before stays, or they would swing to and fro.
@@ -20,8 +19,7 @@ DAMPING = 0.5
 #: Variance of a channel that is as good as known: others still move it.
 LEAST_VARIANCE = 1e-2
 
-#: Entries of the arrays of particles that are solved for side by side: larger
-#: ones are given back to the system, and it takes longer.
+#: Entries of the arrays of particles side by side: larger ones take longer.
 NUM_ENTRIES = 4_000_000
 
 #: Entries of the largest system that is relaxed: of 200 particles under two
@@ -36,8 +34,7 @@ def relax_and_sweep(search: GraphSearch, evidence: ImpulseEvidence,
                     annealing: Sequence[Objective],
                     start: Optional[Tensor] = None) -> None:
     """Finds graphs by :func:`relax`, and sweeps over them with the last
-    stages; with all stages, where one of the systems is too large to relax.
-    Arguments are as there."""
+    stages; with all, where one of the systems is too large to relax."""
     num_nodes, width = _sizes(search)
     entries = num_nodes * width * (width + evidence.change[0].numel())
     if int(entries.max()) <= MAX_ENTRIES:
@@ -55,24 +52,21 @@ def relax(search: GraphSearch, evidence: ImpulseEvidence,
     manner of expectation propagation.
 
     The residual of a particle's motion under force laws is linear in the
-    channels :math:`\mathbf{z}_p` of all pairs that act on it. With the robust
-    cost replaced by the parabolas that touch it at the present errors, and
-    with Gaussians in place of all else that is known of these pairs, each
-    particle sends each of them a Gaussian message: what its motion says of the
-    pair, whatever the other pairs are. From the messages of both its particles
-    come the probabilities of a pair's types; the mean and the variance of its
-    channels under these are the pair's own Gaussian, which its particles
-    receive in the next round. (What the pair has received is not divided out
-    of it, so that precisions stay positive.) Changing one pair at a time
-    (:meth:`~pyg_fnri.inference.search.GraphSearch.sweep`) gets stuck the
+    channels of all pairs that act on it. With the robust cost replaced by the
+    parabolas that touch it at the present errors, each particle sends each of
+    its pairs a Gaussian message: what its motion says of the pair, whatever
+    the other pairs are. From the messages of both its particles come the
+    probabilities of a pair's types; the mean and the variance of its channels
+    under these are the pair's own Gaussian, which its particles receive in the
+    next round. (What the pair has received is not divided out of it, so that
+    precisions stay positive.) Changing one pair at a time gets stuck the
     sooner the more particles there are; this hardly does. Not in the paper.
 
     A Gaussian of channels is a tensor :obj:`[*, C, C + 1]`: its precision, and
-    in the last column its precision times its mean. Sums are products of
-    Gaussians, up to a factor.
+    in the last column its precision times its mean. Sums are products.
 
     Args:
-        search: Knows the choices, the options and the encoder's posterior.
+        search: The present graphs, of which active choices are relaxed.
         evidence: The errors of force laws.
         annealing: One iteration each, with its own cost.
         start: Probabilities of the options, :obj:`[V, M]`; by default, the

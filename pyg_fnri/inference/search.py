@@ -30,17 +30,11 @@ class Refined(NamedTuple):
 
 
 class GraphSearch:
-    """The graphs of a batch of systems, from the encoder's guess onwards.
-
-    Args:
-        model: A trained model.
-        data: Observed trajectories, a :obj:`Data` or :obj:`Batch`.
-    """
+    """The graphs of a batch of systems, from the encoder's guess onwards."""
     def __init__(self, model: RelationalAutoEncoder, data: Data) -> None:
         latent, posterior = model.latent, model.posterior(data)
         if data.x.size(0) < 2:
-            raise ValueError(f"Expected at least two particles, whose "
-                             f"interactions can be inferred, but got "
+            raise ValueError(f"Expected at least two particles, but got "
                              f"{data.x.size(0)}.")
         check_edges(data.edge_index, data.x.size(0))
         self.num_edges = data.num_edges
@@ -82,17 +76,9 @@ class GraphSearch:
 
     def sweep(self, evidence: Evidence, objective: Objective,
               generator: Optional[torch.Generator] = None) -> int:
-        """Looks at each active choice once, given all others; returns how
-        many of them changed.
-
-        Iterated conditional modes (the best option is taken), or, with a
-        generator, Gibbs sampling (an option is drawn).
-
-        Args:
-            evidence: The decoder's errors.
-            objective: What to minimise.
-            generator: Source of randomness, for Gibbs sampling.
-        """
+        """Looks at each active choice once, given all others: iterated
+        conditional modes (the best option is taken), or, with a generator,
+        Gibbs sampling (an option is drawn). Returns how many changed."""
         choices, options = self.choices, self.options
         choice, channels = self.choice.clone(), self.channels
         errors = evidence.errors(channels)

@@ -132,15 +132,10 @@ def clearly_above(value: Estimate) -> bool:
 
 
 @torch.no_grad()
-def check_laws(
-    laws: RelationalAutoEncoder,
-    networks: RelationalAutoEncoder,
-    data: Batch,
-    linear_step: LinearStep,
-    units: Scaling,
-) -> LawCheck:
-    r"""Compares force laws with the networks that they replaced, without
-    labels.
+def check_laws(laws: RelationalAutoEncoder, networks: RelationalAutoEncoder,
+               data: Batch, linear_step: LinearStep,
+               units: Scaling) -> LawCheck:
+    r"""Compares force laws with the networks that they replaced, label-free.
 
     Each of the two infers graphs from :obj:`x`, refined by its own predictions
     of these frames, and then predicts :obj:`y` one step at a time. Its errors

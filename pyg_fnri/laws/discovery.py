@@ -34,25 +34,15 @@ RESOLUTION = 2**20
 
 
 class Start(NamedTuple):
-    """The outcome of a start.
-
-    Args:
-        number: 0 is the encoder's guess, others are random graphs.
-        cost: See :func:`held_out_cost`; below 0 where laws explain something.
-    """
+    """A start from the encoder's graphs (number 0) or from random ones, and its
+    :func:`held_out_cost`, below 0 where laws explain something."""
     number: int
     cost: float
 
 
 class Discovery(NamedTuple):
-    """How force laws were found.
-
-    Args:
-        starts: All starts, in order.
-        best: The one whose laws were kept.
-        confirmed: Whether another start found laws that are as good. If not,
-            the search may have got stuck.
-    """
+    """All starts, the best one, whose laws were kept, and whether another one
+    found laws that are as good: if not, the search may have got stuck."""
     starts: list[Start]
     best: Start
     confirmed: bool
@@ -73,12 +63,11 @@ def discover_force_laws(
     """Finds force laws and graphs from scratch, in place: the encoder need not
     have been trained.
 
-    On a few of the systems, laws and graphs are fitted to each other and
+    On a few systems, laws and graphs are fitted to each other and
     disentangled (:func:`~pyg_fnri.laws.disentangle.disentangle`), first from
     the encoder's graphs, then from random ones, until the laws that explain
-    held-out systems best have been found twice. From these, put into the order
-    of the encoder's posterior, all systems are fitted
-    (:func:`fit_force_laws`).
+    held-out systems best have been found twice. From these, in the order of the
+    encoder's posterior, all systems are fitted (:func:`fit_force_laws`).
 
     Args:
         model: Its decoder's layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`.
@@ -196,10 +185,9 @@ def align(search: GraphSearch, state: State) -> State:
     former: dict[tuple[int, int], list[int]] = {}  # Of each new type.
     for old, new in product(range(len(kinds)), repeat=2):
         if sorted(kinds[old]) == sorted(kinds[new]):
-            one_hot = torch.nn.functional.one_hot(types[found, old],
-                                                  len(kinds[old]))
             log_q = search.log_posterior[new].double() * RESOLUTION
-            score = one_hot.double().t() @ log_q.round()
+            score = log_q.new_zeros(log_q.size(1), log_q.size(1))
+            score.index_add_(0, types[found, old], log_q.round())
             allowed = {
                 (k, m): int(score[k, m])
                 for k, m in product(range(len(score)), repeat=2)

@@ -17,7 +17,6 @@ REANNEALING = tuple(
 
 #: Rounds, and bases that are annealed in a round, at the most.
 MAX_ROUNDS, NUM_TRIED = 6, 3
-
 #: Share of the cost, or of what laws explain, that another round is worth.
 LEAST_GAIN = 0.01
 

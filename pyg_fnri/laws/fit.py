@@ -48,14 +48,9 @@ NUM_DISTANCES, MAX_OUTSIDE = 50_000, 0.05
 
 
 class Progress(NamedTuple):
-    r"""The state of an expectation-maximisation.
-
-    Args:
-        iteration: Counted from 1.
-        changed: Share of the pairs whose types the iteration changed.
-        cost: Of errors, with the last tolerance: comparable between runs.
-        edge_type: The present graph, :obj:`[num_edges, num_layers]`.
-    """
+    """An iteration, from 1: the share of pairs whose types it changed, the cost
+    of errors with the last tolerance, which is comparable between runs, and the
+    present graph :obj:`[num_edges, num_layers]`."""
     iteration: int
     changed: float
     cost: float
@@ -221,16 +216,10 @@ def laws_of(model: RelationalAutoEncoder) -> ForceLawDecoder:
 
 
 @torch.no_grad()
-def fit_laws(
-    layer: ForceLawDecoder,
-    transitions: Transitions,
-    channels: Tensor,
-    cost: Objective,
-    generator: torch.Generator,
-    num_transitions: int = 16,
-    num_iterations: int = 3,
-    max_changes: int = MOST_CHANGES,
-) -> None:
+def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
+             cost: Objective, generator: torch.Generator,
+             num_transitions: int = 16, num_iterations: int = 3,
+             max_changes: int = MOST_CHANGES) -> None:
     r"""Fits the tables of all laws at once, in place, by iteratively
     reweighted least squares: changes between frames are linear in the tables.
 
@@ -310,8 +299,8 @@ def _smoothness(law: ForceLaw) -> Tensor:
 
 
 def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
-    """Sets the typical change by forces: 1.48 times the median absolute one,
-    of positions and of velocities."""
+    """Sets the typical changes of positions and of velocities by forces: 1.48
+    times the median absolute ones."""
     change = transitions.change[transitions.valid].abs()
     position, velocity = change.chunk(2, dim=-1)
     scale = 1.4826 * torch.stack([position.median(), velocity.median()])
@@ -327,12 +316,9 @@ def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
 def fit_range(law: ForceLaw, transitions: Transitions) -> None:
     r"""Moves the table of laws to the distances of pairs, which may be in any
     unit: by the power of ten that brings their median within a factor
-    :math:`\sqrt{10}` of its place. Laws that are moved are zero again.
-
-    Known laws (not zero) stay unless they are off by a factor of ten or more,
-    so that other systems in the same unit do not move them. Warns where many
-    pairs are beyond the table's ends even so: laws are constant there.
-    """
+    :math:`\sqrt{10}` of its place. Laws that are moved are zero again; known
+    ones (not zero) stay for other systems in the same unit, off by a factor
+    below ten. Warns where many pairs are beyond the table's ends even so."""
     def share_outside(distance: Tensor) -> float:
         outside = (distance < law.min_distance) | (distance > law.max_distance)
         return outside.double().mean().item()

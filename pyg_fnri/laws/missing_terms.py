@@ -38,14 +38,9 @@ TERMS = {
 
 
 class Finding(NamedTuple):
-    """A term that the laws lack.
-
-    Args:
-        name: A key of :data:`TERMS`.
-        size: Its mean size, in typical changes of velocity by forces.
-        gain: What it adds to the log-likelihood of a velocity component in
-            the frames :obj:`y`, once fitted to the frames :obj:`x`, in nat.
-    """
+    """One of the :data:`TERMS`, its mean size in typical changes of velocity by
+    forces, and its gain of log-likelihood in later frames, in nat per velocity
+    component."""
     name: str
     size: float
     gain: Estimate
@@ -57,21 +52,17 @@ class Finding(NamedTuple):
 @torch.no_grad()
 def find_missing_terms(model: RelationalAutoEncoder, data: Data,
                        edge_type: Tensor) -> list[Finding]:
-    """Regresses what the laws miss on terms that they lack.
+    """The terms that laws lack, the greatest gain first; none where laws hold.
 
-    Each of the :data:`TERMS` is fitted to the observed frames :obj:`x` by
-    robust least squares, and judged by the frames :obj:`y` that follow. The
-    best of those that matter is taken out, and the others are tried on what
-    is left. Frames in which a known wall may have been met are left out.
+    Each of the :data:`TERMS` is fitted to what the laws miss in the observed
+    frames :obj:`x`, by robust least squares, and judged by the frames :obj:`y`
+    that follow. The best of those that matter is taken out, and the others are
+    tried on what is left.
 
     Args:
         model: Its decoder's layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`.
-        data: A batch of at least two systems, with :obj:`x` and :obj:`y`.
-        edge_type: The graph that was inferred from :obj:`x`,
-            :obj:`[num_edges, num_layers]`.
-
-    Returns:
-        The terms, the greatest gain first; none where laws hold.
+        data: At least two systems, with :obj:`x` and :obj:`y`.
+        edge_type: Their graph by :obj:`x`, :obj:`[num_edges, num_layers]`.
     """
     fit = LawFit(model, data)
     channels = model.latent.encode_types(edge_type)[fit.search.choices.edge]
@@ -143,8 +134,7 @@ def _fit(columns: Tensor, missed: Tensor, seen: Tensor,
 def term_columns(fit: LawFit, data: Data, channels: Tensor,
                  explained: Tensor) -> dict[str, Tensor]:
     """Changes of velocity :obj:`[num_nodes, num_transitions, D, P]` by each of
-    the :data:`TERMS`, which P unknown constants multiply; of 'response', those
-    of each particle."""
+    the :data:`TERMS`, for P unknown constants."""
     # Of both ends: the noise of one alone would look like friction.
     mean = [(x[:, :-1] + x[:, 1:]) / 2 for x in (data.x, data.y)]
     position, velocity = torch.cat(mean, dim=1).chunk(2, dim=-1)

@@ -5,7 +5,7 @@ from typing import Any, Optional
 import numpy as np
 
 from pyg_fnri.simulation.sampling import in_streams
-from pyg_fnri.simulation.systems import System, check_edge_types
+from pyg_fnri.simulation.systems import System, only_layer
 from pyg_fnri.simulation.time_loop import compiled, in_threads
 
 # Systems of one piece of a thread's work.
@@ -33,8 +33,7 @@ class Kuramoto(System):
 
     Args:
         coupling (float): Constant :math:`\kappa` in radian per second.
-        min_frequency (float): Least :math:`\omega` in radian per second.
-        max_frequency (float): Greatest :math:`\omega`.
+        min_frequency, max_frequency (float): Range of :math:`\omega`.
         num_frames (int): Number of frames.
         step_size (float): Length in second of a step of the classical
             Runge-Kutta method of fourth order.
@@ -56,15 +55,14 @@ class Kuramoto(System):
     def simulate(self, edge_types: np.ndarray, seed: int,
                  num_threads: Optional[int] = None,
                  progress: bool = False) -> np.ndarray:
-        coupled = check_edge_types('edge_types', edge_types,
-                                   self.num_edge_types)[:, 0]
+        coupled = only_layer(edge_types, 2)
         num_systems, num_particles, _ = coupled.shape
-        phase, uniform = (in_streams(
+        phase, frequency = (in_streams(
             lambda rng, size: rng.random((size, num_particles)), seed, quantity,
             num_systems) for quantity in (0, 1))
-        phase = 2 * np.pi * phase
-        frequency = (self.min_frequency +
-                     (self.max_frequency - self.min_frequency) * uniform)
+        phase *= 2 * np.pi
+        frequency *= self.max_frequency - self.min_frequency
+        frequency += self.min_frequency
         x = np.empty((num_systems, num_particles, self.num_frames, 4),
                      np.float32)
 
@@ -120,8 +118,7 @@ def _oscillate(
                     slope = k1[i] + 2 * (k2[i] + k3[i]) + k4[i]
                     phase[i] += step / 6 * slope
                 _set_rate(phase, 0.0, phase, *constants, k1)
-            for i in range(num_particles):
-                x[s, i, frame, 0] = cos[i]
-                x[s, i, frame, 1] = sin[i]
-                x[s, i, frame, 2] = k1[i]
-                x[s, i, frame, 3] = frequency[s, i]
+            x[s, :, frame, 0] = cos
+            x[s, :, frame, 1] = sin
+            x[s, :, frame, 2] = k1
+            x[s, :, frame, 3] = frequency[s]

@@ -193,20 +193,18 @@ class SignedCharges(Mechanical):
     interact: like charges repel, unlike ones attract. One layer has the types
     0 (no interaction, which is never drawn), 1 (repulsion) and 2 (attraction).
 
-    At a close encounter under Coulomb's attraction, a step of fixed length lets
-    particles gain or lose energy at random, and so does NRI's bound of each
-    component of a force. Here instead, the force is softened
+    Under Coulomb's attraction, at a close encounter, a step of fixed length
+    lets particles gain or lose energy at random; NRI's bound of each component
+    of a force does too. Here instead, the force is softened
     (:class:`~pyg_fnri.simulation.SoftCharge`) and needs no clamp, steps are
-    half as long as NRI's, and velocities are those at the instant of the frame,
-    not half a step behind, which makes the integration one of second order.
-    Without walls the energy of a system then stays constant within 0.002 J,
-    where more than 5 J are exchanged. Motion is still chaotic: an error of a
-    micrometre grows to decimetres in some systems within 10 s.
+    half as long, and velocities are those at the instant of the frame, not half
+    a step behind, which makes the integration one of second order. Without
+    walls the energy of a system stays constant within 0.002 J, where more than
+    5 J are exchanged. Motion is chaotic: an error of a micrometre grows to
+    decimetres in some systems within 10 s.
 
     Args:
-        strength (float): Constant :math:`C` in newton square metre of the
-            force between two charges.
-        softening (float): Length in metre below which the force fades.
+        strength, softening (float): Those of the force between two charges.
         **constants: Those of :class:`Mechanical`, by name.
     """
     strength: float = 1.0
@@ -238,8 +236,7 @@ class SignedCharges(Mechanical):
     def simulate(self, edge_types: np.ndarray, seed: int,
                  num_threads: Optional[int] = None,
                  progress: bool = False) -> np.ndarray:
-        types = check_edge_types('edge_types', edge_types,
-                                 self.num_edge_types)[:, 0]
+        types = only_layer(edge_types, 3)
         graphs = np.stack([types == 1, types == 2], axis=1)
         shape = (len(types), types.shape[-1], self.num_dimensions)
         position = draw_positions(seed, shape, self.position_std,
@@ -268,39 +265,11 @@ class SignedCharges(Mechanical):
         return np.einsum('sij,sijd->sid', slope, difference)
 
 
-def check_edge_types(name: str, value: Any, num_edge_types: Sequence[int],
-                     num_systems: Optional[int] = None,
-                     num_particles: Optional[int] = None) -> np.ndarray:
-    """Edge types ``[S, L, N, N]`` as int64, which must be integers in the
-    range of each layer, with zeros on the diagonal."""
-    graphs = np.asarray(value)
-    shape = (num_systems or len(graphs), len(num_edge_types),
-             *2 * (num_particles or graphs.shape[-1], ))
-    if graphs.dtype.kind not in 'biu' or graphs.shape != shape:
-        raise ValueError(f'{name} is an array of {graphs.dtype} of the shape '
-                         f'{graphs.shape}, expected integers of {shape}')
-    graphs = graphs.astype(np.int64)
-    limits = np.reshape(num_edge_types, (-1, 1, 1))
-    if ((graphs < 0) |
-        (graphs >= limits)).any() or graphs.diagonal(axis1=-2, axis2=-1).any():
-        raise ValueError(f'{name} must have types from 0 to below '
-                         f'{list(num_edge_types)} in the layers, with zeros on '
-                         f'the diagonal')
-    return graphs
-
-
-def check_features(name: str, value: Any, num_systems: int,
-                   num_particles: int) -> np.ndarray:
-    """The features of trajectories ``[S, N, T, F]`` as float32, which must be
-    finite."""
-    array = np.asarray(value)
-    if (array.ndim != 4 or array.shape[:2] != (num_systems, num_particles)
-            or array.dtype.kind != 'f'):
-        raise ValueError(f'{name} is an array of {array.dtype} of the shape '
-                         f'{array.shape}, expected floating point numbers of '
-                         f'({num_systems}, {num_particles}, frames, features)')
-    with np.errstate(over='ignore'):
-        array = array.astype(np.float32, copy=False)
-    if not np.isfinite(array).all():
-        raise ValueError(f'{name} holds NaN or infinite float32 numbers')
-    return array
+def only_layer(edge_types: np.ndarray, num_types: int) -> np.ndarray:
+    """The types ``[S, N, N]`` of a graph of one layer, ``[S, 1, N, N]``."""
+    types, = np.swapaxes(edge_types, 0, 1)
+    if not np.isin(types, range(num_types)).all() or types.diagonal(
+            axis1=1, axis2=2).any():
+        raise ValueError(f'edge_types must be from 0 to {num_types - 1}, and 0 '
+                         f'on the diagonal')
+    return types

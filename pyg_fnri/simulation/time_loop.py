@@ -53,6 +53,10 @@ def compile_force(force: Force) -> Tuple[Callable, Any]:
     try:
         constants = _constants_type(cls)(*(getattr(force, n) for n in names))
         magnitude = _compile_magnitude(cls)
+        if _is_outdated(magnitude, constants, force):
+            for cached in (_compile_magnitude, compile_time_loop):
+                cached.cache_clear()
+            magnitude = _compile_magnitude(cls)
         magnitude.compile((typeof(constants), types.float64))
     except (NumbaError, ValueError) as error:
         reason = next(line for line in str(error).splitlines()
@@ -162,6 +166,20 @@ def _add_force(previous: Callable, magnitude: Callable, index: int) -> Callable:
         return others + (f if interacts & bit else 0.0)
 
     return total_magnitude
+
+
+def _is_outdated(magnitude: Callable, constants: Any, force: Force) -> bool:
+    """Whether a force gives other values than when it was compiled, which
+    froze what its code takes from elsewhere."""
+    for distance in np.geomspace(0.05, 14, 16).tolist():
+        try:
+            value = force.magnitude(distance)
+        except Exception:  # Compiled code gives infinity or NaN instead.
+            continue
+        if not np.isclose(magnitude(constants, distance), value, 1e-9, 0,
+                          equal_nan=True):
+            return True
+    return False
 
 
 @cache

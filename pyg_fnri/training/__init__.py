@@ -1,4 +1,5 @@
 """Training: recipes, Lightning modules for all models and regimes, runs."""
+from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import MODELS, REGIMES, Config
 from pyg_fnri.training.em import ExpectationMaximisation
 from pyg_fnri.training.module import (
@@ -19,11 +20,7 @@ from pyg_fnri.training.recipes import (
     Recipe,
 )
 from pyg_fnri.training.run import check_run, fit
-from pyg_fnri.training.trainer import (
-    load_checkpoint,
-    quiet_lightning,
-    save_checkpoint,
-)
+from pyg_fnri.training.trainer import quiet_lightning
 
 __all__ = [
     'Config',

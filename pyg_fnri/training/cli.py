@@ -17,8 +17,6 @@ from pyg_fnri.datasets.reading import Reading, is_array
 from pyg_fnri.datasets.spec import describe_files
 from pyg_fnri.training.recipes import Recipe
 
-_BOOLEANS = {'yes': True, 'True': True, 'no': False, 'False': False}
-
 
 @dataclass(frozen=True)
 class SimulatedData:
@@ -108,9 +106,10 @@ class Run:
 
 
 class OptionParser(argparse.ArgumentParser):
-    """Reads fields of dataclasses, with the texts of their docstrings: some by
-    options of their own, others by ``--option NAME=VALUE``, which
-    ``--help-options`` lists. What is not given is missing in the result.
+    """Options made of the fields of dataclasses, with the texts of their
+    docstrings. ``--help`` shows some of them, ``--help-options`` the others,
+    which ``--option NAME=VALUE`` sets as well. What is not given is missing in
+    the result.
 
     Args:
         description (str): What ``--help`` begins with.
@@ -118,8 +117,8 @@ class OptionParser(argparse.ArgumentParser):
     def __init__(self, description: Optional[str]) -> None:
         super().__init__(description=description, fromfile_prefix_chars='@',
                          formatter_class=argparse.RawDescriptionHelpFormatter)
-        self._others: dict[str, tuple[type, bool]] = {}
-        self._list: dict[str, list[str]] = {}
+        self._kinds: dict[str, tuple[Any, bool]] = {}
+        self._lines: list[str] = []
         self.add_argument('--option', action='append', default=[],
                           metavar='NAME=VALUE',
                           help='anything else; may be given more than once')
@@ -129,64 +128,60 @@ class OptionParser(argparse.ArgumentParser):
     def convert_arg_line_to_args(self, arg_line: str) -> list[str]:
         return arg_line.split()
 
-    def add_fields(self, title: str, cls: type, own: Sequence[str] = (),
+    def add_fields(self, title: str, cls: type, shown: Sequence[str] = (),
                    others: Optional[Sequence[str]] = None) -> None:
         """Adds fields of a dataclass.
 
         Args:
             title: What they are, a heading.
             cls: The dataclass.
-            own: Those that get an option of their own.
-            others: Those that `--option` sets; by default all others.
+            shown: Those that `--help` shows.
+            others: Those that it does not; by default all others.
         """
         texts, hints = _docstring_args(cls), get_type_hints(cls)
         fields = {field.name: field for field in dataclasses.fields(cls)}
-        if own:
-            group = self.add_argument_group(title)
-        for name in own:
+        group, lines = self.add_argument_group(title), [f'{title}:']
+        for name in dict.fromkeys(
+            [*shown, *(fields if others is None else others)]):
+            default, text = _show(fields[name].default), texts[name]
             kind, several = _kind(hints[name])
-            how: dict[str, Any] = {'action': 'store_true'}
-            if kind is not bool:
-                how = {
-                    'type': kind,
-                    'nargs': '+' if several else None,
-                    'metavar': kind.__name__.upper()
-                }
-            default = _show(fields[name].default)
-            if issubclass(cls, Recipe):
-                default = "the recipe's"
-            text = texts[name].replace(
-                '%',
-                '%%') + f' [{default}]' * (kind is not bool and default != '')
-            group.add_argument(f"--{name.replace('_', '-')}",
-                               default=argparse.SUPPRESS, help=text, **how)
-        lines = self._list[title] = []
-        for name in fields if others is None else others:
-            if name not in own:
-                self._others[name] = _kind(hints[name])
-                text = textwrap.indent(textwrap.fill(texts[name], 73), ' ' * 6)
-                lines.append(f'  {name}={_show(fields[name].default)}\n{text}')
+            how: dict[str, Any] = {'type': kind, 'help': argparse.SUPPRESS}
+            if several:
+                how['nargs'] = '+'
+            elif kind is _yes:
+                how.update(nargs='?', const=True)
+            if name in shown:
+                if issubclass(cls, Recipe):
+                    default = "the recipe's"
+                text += f' [{default}]' * bool(default)
+                how.update(help=text.replace('%', '%%'),
+                           metavar=kind.__name__.strip('_').upper())
+            else:
+                text = textwrap.indent(textwrap.fill(text, 73), ' ' * 6)
+                lines.append(f'  {name}={default}\n{text}')
+            if name not in self._kinds:
+                self._kinds[name] = kind, several
+                group.add_argument(f"--{name.replace('_', '-')}",
+                                   default=argparse.SUPPRESS, **how)
+        new = [line for line in lines if line not in self._lines]
+        self._lines += new if len(new) > 1 else []
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         out = super().parse_args(args, namespace)
-        if out.help_options:
-            shown: set[str] = set()
-            for title, lines in self._list.items():
-                new = [line for line in lines if line not in shown]
-                shown.update(new)
-                if new:
-                    print(f'{title}:', *new, sep='\n')
+        if vars(out).pop('help_options'):
+            print(*self._lines, sep='\n')
             self.exit()
         for option in vars(out).pop('option'):
             name, _, text = option.partition('=')
-            if name not in self._others or not text:
-                self.error(f"--option is '{option}': expected NAME=VALUE, with "
-                           f"a name that --help-options shows")
             try:
-                setattr(out, name, _read(text, *self._others[name]))
+                kind, several = self._kinds[name]
+                words = re.findall(r"[^\s,()\[\]'\"]+", text)
+                setattr(out, name,
+                        [kind(word)
+                         for word in words] if several else kind(text))
             except (KeyError, ValueError):
-                self.error(f"--option is '{option}': expected a value of type "
-                           f"{self._others[name][0].__name__}")
+                self.error(f"--option is '{option}': expected NAME=VALUE, as "
+                           f"--help-options shows them")
         return out
 
 
@@ -200,7 +195,7 @@ def given_reading(args: argparse.Namespace) -> dict[str, Any]:
     """What was given of how the trajectories `data` are read: arguments of
     :class:`~pyg_fnri.datasets.TrajectoryTable`."""
     out = given(args, Reading)
-    if is_array(args.data) and not os.path.isdir(args.data):
+    if not os.path.isdir(args.data) and is_array(args.data):
         for name in {'position', 'velocity', 'mass'} & out.keys():
             out[name] = _numbered(out[name])
     return out
@@ -239,22 +234,19 @@ def errors_in_one_line() -> Iterator[None]:
         sys.exit(str(error))
 
 
-def _kind(hint: Any) -> tuple[type, bool]:
-    """The type of a field's values, and whether it has several."""
+def _kind(hint: Any) -> tuple[Any, bool]:
+    """What reads a value of a field's type, and whether it has several."""
     several = False
     while parts := [k for k in get_args(hint) if k is not type(None)]:
         several |= get_origin(hint) is not Union
         hint = parts[-1]
-    return hint, several
+    return _yes if hint is bool else hint, several
 
 
-def _read(text: str, kind: type, several: bool) -> Any:
-    """The value that a text stands for."""
-    if several:
-        return [kind(word) for word in re.findall(r"[^\s,()\[\]'\"]+", text)]
-    if kind is bool:
-        return _BOOLEANS[text]
-    return kind(text)
+def _yes(text: str) -> bool:
+    if text not in ('yes', 'no', 'True', 'False'):
+        raise ValueError(text)
+    return text in ('yes', 'True')
 
 
 def _show(value: Any) -> str:

@@ -22,14 +22,13 @@ from pyg_fnri.laws import (
 )
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_em
+from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.module import EncoderDistillation, RelationalInference
 from pyg_fnri.training.recipes import EMSettings
 from pyg_fnri.training.trainer import (
-    load_checkpoint,
     make_trainer,
     quiet_lightning,
-    save_checkpoint,
     train_module,
 )
 
@@ -41,15 +40,13 @@ class ExpectationMaximisation:
     """Finds force laws from where the training of a model has ended, then
     teaches its encoder the graphs that they lead to. No label is looked at.
 
-    Each stage leaves files in a directory:
-
-    1. Laws and graphs of some training systems are fitted in turn:
-       :obj:`laws.ckpt` has the laws and the encoder as it was, :obj:`em.csv`
-       and :obj:`em.png` a row per iteration.
-    2. The encoder learns: :obj:`distilled/`, as of any training.
+    1. Laws and graphs of some training systems are fitted in turn: laws.ckpt
+       has the laws and the encoder as it was, em.csv and em.png a row per
+       iteration.
+    2. The encoder learns: distilled/, as of any training.
     3. Laws are checked on validation systems, against the networks whose
-       place they take: :obj:`check.txt`.
-    4. The result: :obj:`best.ckpt`.
+       place they take: check.txt.
+    4. The result: best.ckpt.
 
     Whoever resumes gets what is there of finished stages. Stage 1 is short and
     starts over, with the same outcome. Stage 2 infers the same graphs again
@@ -64,9 +61,7 @@ class ExpectationMaximisation:
         val (Systems): The validation systems to look at.
         out (str): The directory.
         val_every (int): Steps between validations of the encoder.
-            (default: 1,000)
         accelerator (str): For the encoder, as Lightning has it.
-            (default: :obj:`'auto'`)
     """
     def __init__(
         self,
@@ -110,15 +105,15 @@ class ExpectationMaximisation:
 
     def run(self, guess: RelationalInference,
             resume: bool = False) -> RelationalInference:
-        """All stages, or those that are left.
+        """All stages, or those that are left where a run is resumed, which has
+        to come from the same guess and settings.
 
         Args:
             guess: The trained model to start from, on the CPU.
-            resume: Whether to go on with what is in the directory, which has
-                to come from the same guess and settings; or to start anew.
+            resume: Whether to go on with what is in the directory.
 
         Returns:
-            The module of :obj:`best.ckpt`, in evaluation mode.
+            The module of best.ckpt, in evaluation mode.
         """
         guess.require('encoder')
         laws, best = (os.path.join(self.out, name)
@@ -144,7 +139,7 @@ class ExpectationMaximisation:
         print(f'Laws and graphs of {systems.num_graphs} training systems, '
               f'after some starts with fewer (accuracies for information '
               f'only):')
-        rows = []
+        rows: list[dict[str, float]] = []
         with rich.progress.Progress(transient=True,
                                     disable=_no_terminal()) as bars:
             bar = bars.add_task('fitting', total=len(EM_ANNEALING) + 1)
@@ -175,10 +170,12 @@ class ExpectationMaximisation:
     def distil(self, module: RelationalInference,
                resume: bool = False) -> RelationalInference:
         """Trains the encoder on the graphs that the laws lead to."""
-        distilled, val = (_with_graphs(
-            module,
-            systems) for systems in (self.train[:self.settings.num_distilled],
-                                     self.val))
+        distilled, val = (
+            with_inferred_graphs(
+                module.model, systems,
+                rich.progress.track(SystemLoader(systems, 500), 'inferring',
+                                    transient=True, disable=_no_terminal()))
+            for systems in (self.train[:self.settings.num_distilled], self.val))
         options = module.config.options
         recipe = replace(
             module.recipe, max_epochs=-1,
@@ -238,15 +235,6 @@ def _print_start(start: Start) -> None:
     print(
         f'start {start.number}   from {origin}   held-out cost '
         f'{start.cost:.4g} nat', flush=True)
-
-
-def _with_graphs(module: RelationalInference, systems: Systems) -> Systems:
-    """The systems with the graphs that the laws lead to."""
-    batches = SystemLoader(systems, 500)
-    return with_inferred_graphs(
-        module.model, systems,
-        rich.progress.track(batches, 'inferring', transient=True,
-                            disable=_no_terminal()))
 
 
 def _no_terminal() -> bool:

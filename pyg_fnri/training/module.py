@@ -7,13 +7,13 @@ from typing import Any, Optional
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
+from torch.nn.functional import mse_loss
 from torch_geometric.data import Data
 
 from pyg_fnri.losses import kl_divergence
 from pyg_fnri.metrics import (
     EdgeAccuracy,
     EdgeAccuracyResult,
-    RolloutMSE,
     asymmetric_share,
     joint_type,
     linear_rollout,
@@ -36,11 +36,8 @@ class RelationalInference(pl.LightningModule):
     """Trains any :class:`~pyg_fnri.nn.RelationalAutoEncoder` without labels.
 
     Batches hold :obj:`x` (observed), :obj:`y` (to predict), :obj:`edge_index`
-    and, where known, :obj:`mass`. Validation reports what can be known without
-    truth: the loss, the error of rollouts beside those of predictions without
-    interactions, the entropy of the posterior and, of directed graphs, how
-    often the two directions of a pair differ. Where batches also hold
-    :obj:`edge_label`, it reports edge accuracies. Labels are never trained on.
+    and, where known, :obj:`mass` and :obj:`edge_label`, by which accuracy is
+    measured; labels are never trained on.
 
     Args:
         model (RelationalAutoEncoder): The model.
@@ -133,24 +130,17 @@ class RelationalInference(pl.LightningModule):
         return names[layer] if layer < len(names) else str(layer)
 
     def with_laws(self, **laws: Any) -> 'RelationalInference':
-        """A copy whose decoder is force laws, yet to be fitted.
-
-        Args:
-            **laws: Arguments of :class:`~pyg_fnri.nn.ForceLawDecoder`.
-        """
+        """A copy whose decoder is force laws, yet to be fitted: a
+        :class:`~pyg_fnri.nn.ForceLawDecoder` of these arguments."""
         return self._rebuilt(replace(self.config, laws=laws, residual=None))
 
     def with_residual(self, hidden_channels: int = 64) -> 'RelationalInference':
         """A copy of a module of fitted laws, with a network for what they
         miss, :class:`~pyg_fnri.nn.ResidualForceLaws`, yet to be trained.
 
-        Only the network will be, by any regime that trains a decoder; by
-        :class:`TrueGraphPrediction` on given graphs, which inferred ones are
-        as well. Encoder and laws stay as they are: laws that are trained
-        beside a network leave their part to it.
-
-        Args:
-            hidden_channels: Size of the network's hidden layers.
+        Encoder and laws stay as they are: laws that are trained beside a
+        network leave their part to it. :class:`TrueGraphPrediction` trains it
+        on given graphs, which may be inferred ones.
         """
         layer = self.model.decoder.layer
         if not isinstance(layer, ForceLawDecoder):
@@ -219,34 +209,37 @@ class RelationalInference(pl.LightningModule):
         state = self._generator_state
         if state is None:
             state = self.generator.get_state()
-        self.generator = torch.Generator(self.device)
-        # The state of another kind of device says nothing to this one.
-        if state.size() == self.generator.get_state().size():
-            self.generator.set_state(state.cpu())
-        else:
-            self.generator.manual_seed(self.config.seed)
+        self._new_generator(state, self.device)
         self._generator_state = None
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint['config'] = asdict(self.config)
-        checkpoint['generator'] = self.generator.get_state().cpu()
+        checkpoint['generator'] = self.generator.get_state()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         # Only when training starts is it known on which device.
         self._generator_state = checkpoint['generator']
 
     def __getstate__(self) -> dict[str, Any]:
-        # Generators cannot be sent to another process.
-        state = self.__dict__.copy()
-        state['_generator_state'] = state.pop('generator').get_state().cpu()
-        return state
+        # A generator cannot be sent to another process, its state can.
+        state = self.generator.get_state().numpy().tobytes()
+        return {**self.__dict__, 'generator': state}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self.generator = torch.Generator().manual_seed(self.config.seed)
+        content = bytearray(state['generator'])
+        self._new_generator(torch.frombuffer(content, dtype=torch.uint8))
+
+    def _new_generator(self, state: Tensor, device: Any = 'cpu') -> None:
+        self.generator = torch.Generator(device).manual_seed(self.config.seed)
+        # The state of another kind of device says nothing to this one.
+        if state.size() == self.generator.get_state().size():
+            self.generator.set_state(state)
 
     def _log_prediction(self, batch: Data, edge_type: Tensor) -> None:
-        """Loss of what a graph predicts, and errors of its rollouts."""
+        """Loss of what a graph predicts, and errors of rollouts beside those
+        without interactions, in the paper's unit, 1e-5 of min-max units
+        squared."""
         model, recipe = self.model, self.recipe
         edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
         report = {'val_loss': recipe.reconstruction(model, batch, edge_attr)}
@@ -254,16 +247,36 @@ class RelationalInference(pl.LightningModule):
         rollout = model.decode(batch.y, batch.edge_index, edge_attr, steps)
         first = model.decoder.burn_in - 1
         rollout, y = (self.units(x)[:, first:] for x in (rollout, batch.y))
-        report |= rollout_errors(rollout, y, self.linear_step, steps)
+        for name, out in (('rollout', rollout), ('static',
+                                                 static_rollout(y, steps)),
+                          ('linear', linear_rollout(self.linear_step, y,
+                                                    steps))):
+            report[f'val_{name}_mse'] = 1e5 * mse_loss(out, y[:, 1:])
         self.log_dict(report, batch_size=batch.num_graphs, sync_dist=True)
 
     def _log_posterior(self, batch: Data, edge_type: Tensor,
                        posterior: Sequence[Tensor]) -> None:
-        """What can be known of inferred graphs, and their accuracy."""
-        shares = graph_shares(edge_type, posterior, batch.edge_index,
-                              self.model.latent.undirected)
-        for name, (share, number) in shares.items():
-            self.log(name, share, batch_size=number, sync_dist=True)
+        """What can be known of inferred graphs, means over layers: entropy of
+        the posterior, as a share of the largest there can be, and the share of
+        pairs whose directions differ; with the truth, accuracies."""
+        if len(edge_type):
+            entropy = torch.stack([
+                posterior_entropy(q) / math.log(q.size(-1)) for q in posterior
+            ])
+            self.log('val_entropy_share',
+                     entropy.mean().float(), batch_size=len(edge_type),
+                     sync_dist=True)
+        reverse = reverse_edges(batch.edge_index)
+        edge = torch.arange(len(reverse), device=reverse.device)
+        num_pairs = int((edge < reverse).sum())
+        if num_pairs and not self.model.latent.undirected:
+            differ = torch.stack([
+                asymmetric_share(types, reverse)
+                for types in edge_type.unbind(-1)
+            ])
+            self.log('val_asymmetric_share',
+                     differ.mean().float(), batch_size=num_pairs,
+                     sync_dist=True)
         if 'edge_label' in batch:
             self.accuracy.update(edge_type, batch.edge_label)
 
@@ -282,25 +295,23 @@ class RelationalInference(pl.LightningModule):
 
 
 class GivenGraphs(RelationalInference):
-    """What the regimes share that train the encoder or the decoder alone.
+    """Trains the encoder or the decoder alone.
 
     Args:
-        model (RelationalAutoEncoder): The model.
-        recipe (Recipe): What to minimise, and how.
-        config (Config): How to build both again.
+        model, recipe, config: As for :class:`RelationalInference`.
         target (str, optional): The graphs: :obj:`'edge_label'`, the truth,
             or another attribute such as the graphs that inference has found,
             in the latent graph's own layers and types.
-            (default: :obj:`'edge_label'`)
     """
+    target = 'edge_label'
+
     def __init__(self, model: RelationalAutoEncoder, recipe: Recipe,
-                 config: Config, target: str = 'edge_label') -> None:
+                 config: Config, target: Optional[str] = None) -> None:
         super().__init__(model, recipe, config)
-        self.target = target
+        self.target = target or self.target
 
     def given_types(self, batch: Data) -> Tensor:
-        """The given types in the latent graph's own layers, :obj:`[num_edges,
-        num_layers]`."""
+        """The given graphs' types, :obj:`[num_edges, num_layers]`."""
         if self.target == 'edge_label':
             return self.true_types(batch)
         if self.target not in batch:
@@ -311,10 +322,7 @@ class GivenGraphs(RelationalInference):
 
 class SupervisedInference(GivenGraphs):
     """Trains the encoder alone on given graphs, by cross-entropy, binary for
-    sfNRI (section "Experimental Details" of the paper, *supervised*). The best
-    checkpoint is that of the highest validation edge accuracy. Arguments as
-    for :class:`GivenGraphs`.
-    """
+    sfNRI (section "Experimental Details" of the paper, *supervised*)."""
     monitor = ('val_accuracy', 'max')
     trained = ('encoder', )
 
@@ -341,23 +349,15 @@ class SupervisedInference(GivenGraphs):
 
 class EncoderDistillation(SupervisedInference):
     """Trains the encoder on the graphs :obj:`edge_target` that
-    :func:`~pyg_fnri.inference.with_inferred_graphs` adds to systems. The best
-    checkpoint is that of the lowest cross-entropy on the graphs found in
-    validation systems; labels, where there are any, are only measured by.
-    """
+    :func:`~pyg_fnri.inference.with_inferred_graphs` adds to systems."""
     monitor = ('val_loss', 'min')
 
-    def __init__(self, model: RelationalAutoEncoder, recipe: Recipe,
-                 config: Config) -> None:
-        super().__init__(model, recipe, config, target='edge_target')
+    target = 'edge_target'
 
 
 class TrueGraphPrediction(GivenGraphs):
     """Trains the decoder alone, given the true interaction graphs (section
-    "Experimental Details" of the paper, *true graph*). The best checkpoint is
-    that of the lowest error of validation rollouts of 10 steps. Arguments as
-    for :class:`GivenGraphs`.
-    """
+    "Experimental Details" of the paper, *true graph*)."""
     monitor = ('val_rollout_mse', 'min')
     trained = ('decoder', )
 
@@ -385,69 +385,3 @@ def build_module(config: Config) -> RelationalInference:
     """A new module of the regime that the settings name, with new weights."""
     return MODULES[config.regime](config.build_model(), config.build_recipe(),
                                   config)
-
-
-def rollout_errors(rollout: Tensor, y: Tensor, linear_step: LinearStep,
-                   pred_steps: int) -> dict[str, Tensor]:
-    """Errors of a model's rollouts and, which training does not change, of
-    predictions without interactions; in the paper's unit, 1e-5 of min-max
-    units squared.
-
-    Args:
-        rollout: The model's predictions of frames 1, ..., T - 1,
-            :obj:`[num_nodes, T - 1, num_features]`, in min-max units.
-        y: The truth, :obj:`[num_nodes, T, num_features]`, in the same units.
-        linear_step: The best prediction without any interaction, in the same
-            units.
-        pred_steps: Steps between two looks at the true state.
-    """
-    predictions = {
-        'rollout': rollout,
-        'static': static_rollout(y, pred_steps),
-        'linear': linear_rollout(linear_step, y, pred_steps),
-    }
-    report = {}
-    for name, prediction in predictions.items():
-        mse = RolloutMSE([pred_steps])
-        mse.update({pred_steps: prediction}, y[:, 1:])
-        report[f'val_{name}_mse'] = 1e5 * mse.compute()[pred_steps]
-    return report
-
-
-def graph_shares(
-    edge_type: Tensor,
-    posterior: Sequence[Tensor],
-    edge_index: Tensor,
-    undirected: bool,
-) -> dict[str, tuple[Tensor, int]]:
-    """What can be known of inferred graphs without truth, as means over their
-    layers: the posterior's entropy as a share of the largest there can be; of
-    directed graphs, the share of pairs whose two directions differ.
-
-    Args:
-        edge_type: Inferred types, :obj:`[num_edges, num_layers]`.
-        posterior: Probabilities :obj:`[num_edges, K_a]` of each layer.
-        edge_index: The candidate edges, :obj:`[2, num_edges]`.
-        undirected: Whether the two directions are tied.
-
-    Returns:
-        Each share, and of how many edges or pairs it is the mean; those of
-        none are left out.
-    """
-    if not len(edge_type):
-        return {}
-    entropy = [posterior_entropy(q) / math.log(q.size(-1)) for q in posterior]
-    shares = {
-        'val_entropy_share':
-        (torch.stack(entropy).mean().float(), len(edge_type))
-    }
-    reverse = reverse_edges(edge_index)
-    edge = torch.arange(len(reverse), device=reverse.device)
-    num_pairs = int((edge < reverse).sum())
-    if num_pairs and not undirected:
-        differ = [
-            asymmetric_share(types, reverse) for types in edge_type.unbind(-1)
-        ]
-        shares['val_asymmetric_share'] = (torch.stack(differ).mean().float(),
-                                          num_pairs)
-    return shares

@@ -64,6 +64,13 @@ DECODERS: dict[str, Callable[[int, int, int, int], Decoder]] = {
 }
 
 
+def _check(settings: Any, name: str, holds: Callable[[Any], bool],
+           expected: str) -> None:
+    value = getattr(settings, name)
+    if not holds(value):
+        raise ValueError(f"{name} must be {expected}, but is {value!r}.")
+
+
 @dataclass(frozen=True)
 class Recipe(ABC):
     """What all recipes set.
@@ -113,22 +120,13 @@ class Recipe(ABC):
 
     def __post_init__(self) -> None:
         for name in self.positive:
-            self._check(name, 0 < getattr(self, name) < math.inf,
-                        'a number above 0')
+            _check(self, name, lambda v: 0 < v < math.inf, 'a number above 0')
         for name in ('max_epochs', 'max_steps'):
-            value = getattr(self, name)
-            self._check(name, value >= 1 or value == -1,
-                        'at least 1, or -1 for no limit')
-        self._check('l2', self.l2 >= 0, 'at least 0')
+            _check(self, name, lambda v: v >= 1 or v == -1,
+                   'at least 1, or -1 for no limit')
+        _check(self, 'l2', lambda v: v >= 0, 'at least 0')
         for name, known in (('encoder', ENCODERS), ('decoder', DECODERS)):
-            self._check(name,
-                        getattr(self, name) in known,
-                        f"one of {', '.join(known)}")
-
-    def _check(self, name: str, holds: bool, expected: str) -> None:
-        if not holds:
-            raise ValueError(f"{name} must be {expected}, but is "
-                             f"{getattr(self, name)!r}.")
+            _check(self, name, known.__contains__, f"one of {', '.join(known)}")
 
     @classmethod
     def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
@@ -198,9 +196,8 @@ class Recipe(ABC):
             if 'prior' not in model.latent_options:
                 raise ValueError(f"{model.__name__} has no prior that "
                                  f"null_prior could set; train NRI or fNRI.")
-            self._check('null_prior',
-                        len(self.null_prior) == len(num_edge_types),
-                        f'of {len(num_edge_types)} layer-graphs')
+            _check(self, 'null_prior', lambda v: len(v) == len(num_edge_types),
+                   f'of {len(num_edge_types)} layer-graphs')
             options['prior'] = [[p, *[(1 - p) / (k - 1)] * (k - 1)]
                                 for p, k in zip(self.null_prior, num_edge_types)
                                 ]
@@ -308,7 +305,7 @@ class QuickRecipe(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check('focus', 0 <= self.focus < 1, 'at least 0 and below 1')
+        _check(self, 'focus', lambda v: 0 <= v < 1, 'at least 0 and below 1')
 
     @classmethod
     def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
@@ -415,14 +412,8 @@ def draw_frames(
     focus: float,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """Draws frames of each system, more often where the residual is large.
-
-    Args:
-        residual: :obj:`[num_nodes, T, num_features]`.
-        batch: The system of each node, :obj:`[num_nodes]`; None for one system.
-        num_frames: How many, with replacement.
-        focus: The share that is drawn by the square of the residual.
-        generator: Source of randomness.
+    """Draws frames of each system with replacement, a share :obj:`focus` of
+    them by the square of the residual :obj:`[num_nodes, T, num_features]`.
 
     Returns:
         The frames and their weights, with which sums over them are on average
@@ -466,18 +457,14 @@ class EMSettings:
     half_width: Optional[float] = None
 
     def __post_init__(self) -> None:
-        for name, low in (('num_fitted', 1), ('num_pilot', 1),
-                          ('max_starts', 1), ('num_distilled',
-                                              0), ('distilled_steps', 1)):
-            if not getattr(self, name) >= low:
-                raise ValueError(f"{name} must be at least {low}, but is "
-                                 f"{getattr(self, name)}.")
-        if self.interval is not None and not 0 < self.interval < math.inf:
-            raise ValueError(f"interval must be a time above 0, but is "
-                             f"{self.interval}.")
-        if self.half_width is not None and not 0 <= self.half_width < math.inf:
-            raise ValueError(f"half_width must be a distance of at least 0, "
-                             f"but is {self.half_width}.")
+        for name in ('num_fitted', 'num_pilot', 'max_starts',
+                     'distilled_steps'):
+            _check(self, name, lambda v: v >= 1, 'at least 1')
+        _check(self, 'num_distilled', lambda v: v >= 0, 'at least 0')
+        _check(self, 'interval', lambda v: v is None or 0 < v < math.inf,
+               'a time above 0')
+        _check(self, 'half_width', lambda v: v is None or 0 <= v < math.inf,
+               'a distance of at least 0')
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Lightning's trainer as runs use it: checkpoints, logs, progress."""
+"""Lightning's trainer as runs use it: limits, logs, progress, curves."""
 import importlib.util
 import logging
 import os
@@ -11,51 +11,14 @@ from typing import Any, Optional, Union
 import pandas as pd
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
+from pytorch_lightning.callbacks import RichProgressBar
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
 from torch_geometric.data import InMemoryDataset
 
-from pyg_fnri.datasets.stored import written_whole
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_curves
-from pyg_fnri.training.config import Config
-from pyg_fnri.training.module import RelationalInference, build_module
-
-
-def save_checkpoint(module: RelationalInference, path: str) -> None:
-    """Writes a module as training does; whole or not at all."""
-    checkpoint: dict[str, Any] = {'state_dict': module.state_dict()}
-    module.on_save_checkpoint(checkpoint)
-    with written_whole(path) as part:
-        torch.save(checkpoint, part)
-
-
-def load_checkpoint(path: str) -> RelationalInference:
-    """Reads a trained module, in evaluation mode, on the CPU.
-
-    Nothing in the file is executed: it holds numbers and plain settings.
-
-    Args:
-        path: A file that training has written.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is no checkpoint of this library, or its
-            weights do not fit its own settings.
-    """
-    if not os.path.isfile(path):
-        raise FileNotFoundError(f"There is no checkpoint at '{path}'; train a "
-                                f"model first, which leaves a best.ckpt.")
-    try:
-        checkpoint = torch.load(path, map_location='cpu', weights_only=True)
-        module = build_module(Config(**checkpoint['config']))
-        module.load_state_dict(checkpoint['state_dict'])
-    except Exception as error:  # Pickle raises whatever the bytes suggest.
-        reason = ' '.join(f'{type(error).__name__}: {error}'.split())
-        raise ValueError(f"'{path}' is not a checkpoint that this version of "
-                         f"pyg_fnri can use; name one that its training has "
-                         f"written ({reason:.200}).") from error
-    return module.eval()
+from pyg_fnri.training.checkpoints import MovableCheckpoint, load_checkpoint
+from pyg_fnri.training.module import RelationalInference
 
 
 def make_trainer(
@@ -66,16 +29,8 @@ def make_trainer(
     accelerator: str = 'auto',
     last: Optional[str] = None,
 ) -> pl.Trainer:
-    """Lightning's trainer for a new run, or one that goes on.
-
-    Args:
-        module: What is trained.
-        num_systems: Size of the training split.
-        out: The directory of the run.
-        val_every: Steps between validations.
-        accelerator: As Lightning has it.
-        last: The checkpoint that the run is resumed from.
-    """
+    """Lightning's trainer for a new run in a directory, or one that goes on
+    from its last checkpoint; for a training split of so many systems."""
     recipe = module.recipe
     num_steps = num_systems // recipe.batch_size
     if num_steps == 0:
@@ -117,19 +72,8 @@ def train_module(
     out: str,
     last: Optional[str] = None,
 ) -> RelationalInference:
-    """Trains until the recipe's end, and draws the curves.
-
-    Args:
-        trainer: From :func:`make_trainer`.
-        module: What is trained, its units fitted.
-        train: The training systems.
-        val: The validation systems.
-        out: The directory of the run.
-        last: The checkpoint that the run is resumed from.
-
-    Returns:
-        The best checkpoint's module, in evaluation mode.
-    """
+    """Trains a module, whose units are fitted, until the recipe's end, draws
+    the curves, and gives the best checkpoint's module."""
     start = time.monotonic()
     generator = torch.Generator().manual_seed(module.config.seed)
     trainer.fit(
@@ -147,24 +91,6 @@ def train_module(
         history = pd.read_csv(os.path.join(out, 'metrics.csv'))
         plot_curves(history).savefig(os.path.join(out, 'curves.png'))
     return load_checkpoint(best)
-
-
-class MovableCheckpoint(ModelCheckpoint):
-    """Knows its best score also where the run's directory was moved."""
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        def moved(path: str) -> str:
-            return path and os.path.join(str(self.dirpath),
-                                         os.path.basename(path))
-
-        state = {**state_dict, 'dirpath': self.dirpath}
-        for name in ('best_model_path', 'kth_best_model_path',
-                     'last_model_path'):
-            state[name] = moved(state[name])
-        state['best_k_models'] = {
-            moved(path): score
-            for path, score in state['best_k_models'].items()
-        }
-        super().load_state_dict(state)
 
 
 class StepsProgressBar(RichProgressBar):
@@ -191,31 +117,29 @@ class StepsProgressBar(RichProgressBar):
 
 
 class ValidationLines(pl.Callback):
-    """Prints a line after each validation, above the progress bar; what one
-    reads where there is no terminal to draw a bar on. In brackets are the
-    accuracies of single layers, and, to compare the error of rollouts with,
-    those of the linear step and of standing still."""
+    """Prints a line after each validation, also where there is no terminal to
+    draw a bar on; in brackets the accuracies of single layers, and the errors
+    of the linear step and of standing still."""
     def on_validation_end(self, trainer: pl.Trainer,
                           pl_module: pl.LightningModule) -> None:
         if not trainer.is_global_zero:
             return
         figures: dict[str, str] = {}
-        asides: dict[str, list[str]] = {}
+        asides: dict[str, list[str]] = {'accuracy': [], 'rollout_mse': []}
         for name, value in sorted(trainer.callback_metrics.items()):
             if not name.startswith('val_'):
                 continue
             name = name.removeprefix('val_').removesuffix('_share')
+            word = f"{name.removeprefix('accuracy_')} {value:.4g}"
             if name.startswith('accuracy_'):
-                aside = name.removeprefix('accuracy_')
-                asides.setdefault('accuracy', []).append(f'{aside} {value:.4g}')
+                asides['accuracy'].append(word)
             elif name in ('linear_mse', 'static_mse'):
-                aside = name.removesuffix('_mse')
-                asides.setdefault('rollout_mse',
-                                  []).append(f'{aside} {value:.4g}')
+                asides['rollout_mse'].append(word.replace('_mse', ''))
             else:
-                figures[name] = f'{name} {value:.4g}'
+                figures[name] = word
         for name, of in asides.items():
-            figures[name] += f' ({", ".join(of)})'
+            if of:
+                figures[name] += f' ({", ".join(of)})'
         print(f'step {trainer.global_step}   ' + '   '.join(figures.values()),
               flush=True)
 

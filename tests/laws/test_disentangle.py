@@ -58,16 +58,6 @@ def test_what_is_right_stays(batch, make_model):
     assert (fit.state.laws - before.laws)[:, near].abs().max() < 0.05
 
 
-@pytest.mark.slow
-def test_same_generator_same_outcome(systems, make_model):
-    batch, tables = Batch.from_data_list(systems[:6]), []
-    for _ in range(2):
-        fit = LawFit(make_model(batch.edge_label), batch)
-        disentangle(fit, generator(2), max_rounds=1, num_tried=1)
-        tables.append(fit.state.laws)
-    assert torch.equal(*tables)
-
-
 @pytest.mark.parametrize('types, number', [('2, 2', 20), ('2, 2, 2', 55),
                                            ('3', 1), ('3, 2', 38)])
 def test_bases_and_the_nearest_options(types, number):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from known_laws import LAWS
 from misspecified_batches import batches
 from outside_assumptions import Lawful, UnequalMasses
 from torch_geometric.data import Batch
@@ -18,7 +19,6 @@ from pyg_fnri.laws import fit_force_laws
 from pyg_fnri.laws.fit import LawFit, fit_laws, fit_range, fit_scale
 from pyg_fnri.metrics import relative_law_error
 from pyg_fnri.nn import ForceLaw, ForceLawDecoder, StandardScaling
-from pyg_fnri.simulation import Charge, Spring
 from pyg_fnri.simulation.sampling import in_streams
 from pyg_fnri.transforms import NearestNeighbours
 
@@ -26,7 +26,6 @@ from pyg_fnri.transforms import NearestNeighbours
 FEW = [AnnealingStep(0.1, 0.5)]
 #: What annealing ends with.
 LAST = AnnealingStep(0.002, 0.0)
-TRUE = [Spring().magnitude, Charge().magnitude]
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def fit(layer, transitions, channels, tolerances=(0.1, 0.002), seed=0,
                  generator, **kwargs)
 
 
-def law_error(law, transitions, true=TRUE):
+def law_error(law, transitions, true=LAWS['fnri']):
     """Relative errors of laws at the distances of pairs."""
     distance = torch.logspace(-1.5, 1.2, 400)
     table = np.stack([f(distance.numpy()) for f in true])
@@ -123,22 +122,6 @@ def test_corrupted_transitions_do_little_harm(transitions, truth):
     assert (law_error(layer.law, transitions) > 0.1).any()
 
 
-def test_robust_errors_get_smaller(batch, choices, truth):
-    transitions = Transitions([batch.x[:, :13]], choices, 0.1, 5.0)
-    layer, cost = make_layer(), []
-    fit_scale(layer, transitions)
-    layer.law.value.data.normal_()
-    for _ in range(5):
-        errors = ImpulseEvidence(transitions, layer).errors(truth)
-        cost.append((errors.square() / 0.01).log1p().mean().item())
-        # All transitions, so that it is the same sum that is minimised.
-        fit_laws(layer, transitions, truth, AnnealingStep(0.01, 0.0),
-                 torch.Generator(), num_transitions=30, num_iterations=1)
-    assert cost[-1] < 0.2 * cost[0]
-    for before, after in zip(cost, cost[1:]):
-        assert after < 1.001 * before
-
-
 def test_is_least_squares_without_robust_weights(batch, choices, truth):
     transitions = Transitions([batch.x[:, :9]], choices, 0.1, 5.0)
     layer = make_layer()
@@ -156,14 +139,6 @@ def test_is_least_squares_without_robust_weights(batch, choices, truth):
         value += 1e-2 * torch.randn_like(value) * value.abs()
         assert cost() > best * (1 - 1e-4)
         value.copy_(before)
-
-
-def test_a_law_without_pairs_is_zero(transitions, truth):
-    layer = make_layer(3)
-    layer.law.value.data.normal_()
-    fit(layer, transitions, torch.cat([truth, 0 * truth[:, :1]], 1))
-    assert layer.law.value[2].abs().max() < 1e-6
-    assert (law_error(lambda r: layer.law(r)[:2], transitions) < 0.02).all()
 
 
 def test_walls_are_no_forces(simulate_systems):
@@ -217,24 +192,17 @@ def test_motion_in_a_plane_has_the_same_laws_each_time(batch, choices, truth):
     assert torch.equal(tables[0], tables[2])
 
 
-def test_no_interaction_to_fit_laws_to(batch, transitions, truth):
-    with pytest.raises(ValueError, match='no interactions'):
-        fit(make_layer(), transitions, 0 * truth)
-    alone = Transitions([batch.x],
-                        find_choices(torch.empty(2, 0, dtype=torch.long), True),
-                        0.1)
-    with pytest.raises(ValueError, match='no interactions'):
-        fit(make_layer(), alone, torch.zeros(0, 2))
-
-
-def test_no_force_to_fit_laws_to(batch, choices):
-    start, time = batch.x[:, :1], 0.1 * torch.arange(5).view(1, -1, 1)
-    position = start[..., :2] + time * start[..., 2:]
-    free = torch.cat([position, start[..., 2:].expand(-1, 5, -1)], -1)
-    for x, half_width in ((free, None), (batch.x, 0.01)):
-        transitions = Transitions([x], choices, 0.1, half_width)
+def test_nothing_to_fit_laws_to(batch, choices, transitions, truth):
+    none = find_choices(torch.empty(2, 0, dtype=torch.long), True)
+    for given, channels in ((transitions, 0 * truth),
+                            (Transitions([batch.x], none, 0.1), truth[:0])):
+        with pytest.raises(ValueError, match='no interactions'):
+            fit(make_layer(), given, channels)
+    free = torch.cat([batch.x[..., :2], 0 * batch.x[..., 2:]], -1)[:, :1]
+    for x, half_width in ((free.expand(-1, 5, -1), None), (batch.x, 0.01),
+                          (batch.x * torch.nan, None)):
         with pytest.raises(ValueError, match='no force acted'):
-            fit_scale(make_layer(), transitions)
+            fit_scale(make_layer(), Transitions([x], choices, 0.1, half_width))
 
 
 # Ranges of tables.
@@ -266,9 +234,8 @@ def test_table_moves_to_the_data(median, least):
 
 @pytest.mark.parametrize('name', [
     'springs_charges',
-    pytest.param('springs_charges_fsprings', marks=pytest.mark.slow),
-    pytest.param('nri_springs', marks=pytest.mark.slow),
-    pytest.param('nri_charged', marks=pytest.mark.slow),
+    *(pytest.param(name, marks=pytest.mark.slow)
+      for name in ('springs_charges_fsprings', 'nri_springs', 'nri_charged')),
 ])
 def test_default_table_is_for_all_simulated_systems(name, tmp_path, batch):
     """All published figures were measured with this table, exactly."""
@@ -312,21 +279,6 @@ def test_warns_of_distances_beyond_the_table():
         fit_range(law, make_transitions(torch.cat([near, near, far])))
 
 
-@pytest.mark.parametrize('ends, moves', [((0.5, 5.0), False),
-                                         ((50.0, 500.0), True)])
-def test_a_short_table_moves_only_where_that_helps(systems, ends, moves):
-    data = systems[0]
-    transitions = Transitions([data.x], find_choices(data.edge_index, True),
-                              0.1)
-    distance = transitions.distance
-    transitions.distance = distance * 0.7 / distance.median()
-    law = ForceLaw(1, *ends)
-    with pytest.warns(UserWarning, match='lie outside'):
-        fit_range(law, transitions)
-    assert ((law.min_distance, law.max_distance) != ends) == moves
-    assert law.max_distance < 10
-
-
 # Laws and graphs of some systems.
 
 
@@ -355,25 +307,6 @@ def test_tolerances_are_not_below_the_noise(batch, make_fit):
     assert clean.bounded(AnnealingStep(0.1, 0.3)).prior_weight == 0.3
 
 
-def test_laws_and_graphs_can_be_put_aside(batch, make_fit):
-    fit = make_fit(batch)
-    kept, cost = fit.state, fit.cost(LAST)
-    fit.layer.law.reset_parameters()
-    fit.search.choice = (fit.search.choice + 1) % 4
-    assert (fit.cost(LAST) > 5 * cost).all()
-    # What was put aside has not changed with it.
-    fit.state = kept
-    assert torch.equal(fit.cost(LAST), cost)
-    fit.maximise(AnnealingStep(0.1, 0.0), generator())
-    assert not torch.equal(fit.state.laws, kept.laws)
-
-
-def set_types(fit, model, edge_type):
-    """Puts given graphs in place of the encoder's."""
-    channels = model.latent.encode_types(edge_type)[fit.search.choices.edge]
-    fit.search.choice = torch.cdist(channels, fit.search.options).argmin(-1)
-
-
 def fit_to(fit, tolerances=(0.1, 0.02, 0.005)):
     fit.fit_units()
     for tolerance in tolerances:
@@ -388,9 +321,8 @@ def test_unequal_masses(make_model):
     for mass in (0.5 * 4**torch.from_numpy(trait).float().flatten(), None):
         data = train.clone()
         data.mass = mass
-        model = make_model(data.edge_label, laws=False, half_width=None)
-        fit = LawFit(model, data)
-        set_types(fit, model, data.edge_label)
+        fit = LawFit(make_model(data.edge_label, laws=False, half_width=None),
+                     data)
         fit_to(fit)
         true = [force.magnitude for force in system.forces]
         errors.append(law_error(fit.layer.law, fit.transitions, true))
@@ -456,9 +388,7 @@ def test_laws_and_graphs_find_each_other(systems, flip, make_model, to_types,
     assert history[-1].cost < 0.2 * history[0].cost
     distance = torch.linspace(0.4, 4.0, 30)
     found = model.decoder.layer.law(distance)
-    spring, charge = (law(distance) for law in TRUE)
-    true = torch.stack([charge, spring, spring +
-                        charge] if family == 'nri' else [spring, charge])
+    true = torch.stack([law(distance) for law in LAWS[family]])
     error = (found - true).abs().sum(1)
     assert (error < 0.02 * true.abs().sum(1)).all()
 

@@ -125,24 +125,3 @@ def test_every_frame_counts_in_convolutions(shake):
     torch.testing.assert_close(
         encoder(still.expand(-1, 14, -1), fully_connected(3)),
         encoder(still.expand(-1, 31, -1), fully_connected(3)))
-
-
-def test_learns_who_copies_whom():
-    # Particle 1 of each pair repeats particle 0, two frames later.
-    encoder = make(CNNEncoder)
-    optimizer = torch.optim.Adam(encoder.parameters(), lr=1e-2)
-    edge_index = torch.cat([fully_connected(2) + 2 * n for n in range(64)], 1)
-    label = (edge_index[1] % 2).float()
-
-    def draw():
-        path = torch.randn(64, 18, 4).cumsum(1)
-        return torch.stack([path[:, 2:], path[:, :-2]], 1).flatten(0, 1)
-
-    for _ in range(60):
-        optimizer.zero_grad()
-        logits = encoder(draw(), edge_index)[:, 0]
-        torch.nn.functional.binary_cross_entropy_with_logits(logits,
-                                                             label).backward()
-        optimizer.step()
-    correct = (encoder.eval()(draw(), edge_index)[:, 0] > 0) == (label > 0)
-    assert correct.float().mean() > 0.85

@@ -144,88 +144,39 @@ def random_states(*size, num_dims=2):
     return torch.randn(*size, 2 * num_dims).double() / 2
 
 
-def symmetric(z, edge_index):
-    """A random graph with both directions of each pair alike."""
-    z = dense.to_dense(z, edge_index, int(edge_index.max()) + 1)
-    return dense.of_edges((z + z.transpose(0, 1)) / 2, edge_index)
-
-
 @pytest.fixture
 def graph():
     edge_index = fully_connected(5)
-    return edge_index, symmetric(torch.rand(20, 2).double(), edge_index)
+    z = torch.rand(5, 5, 2).double()
+    return edge_index, dense.of_edges(z + z.transpose(0, 1), edge_index)
 
 
-def simulated(num_systems=10, **kwargs):
-    """Frames `[S, N, T, 4]`, and graphs `[S, E, 2]`, of a simulation whose
-    own step is too short to matter."""
-    # Always 64, for which the simulation is compiled but once.
-    run = simulate(FORCES, 64, step_size=1e-4, sample_every=1_000,
-                   num_steps=20_000, **kwargs)
-    x = np.concatenate([run.position, run.velocity], -1)[:num_systems]
-    z = [
-        adjacency_to_edge_label(graphs, fully_connected(5))
-        for graphs in run.interactions[:num_systems]
-    ]
-    return torch.from_numpy(x).double(), torch.stack(z).double()
-
-
-def errors(layer, x, z):
-    """Absolute errors of one step from each frame, `[S, N, T - 1, 4]`."""
+@pytest.mark.parametrize('box', [None, 1.0])
+def test_true_laws_step_as_the_simulation(true_law, box):
+    # Its own step is too short to matter; in the box, particles bounce.
+    run = simulate(FORCES, 16, step_size=1e-4, sample_every=1_000,
+                   num_steps=20_000, box_half_width=box, position_std=0.3)
+    x = torch.from_numpy(np.concatenate([run.position, run.velocity], -1))
     edges = fully_connected(5)
-    return torch.stack([
-        (step(layer, frames[:, :-1], edges, graph) - frames[:, 1:]).abs()
-        for frames, graph in zip(x, z)
-    ])
 
+    def errors(law):
+        layer = make_layer(law, num_substeps=8, half_width=box)
+        return torch.stack([
+            (step(layer, frames[:, :-1], edges,
+                  adjacency_to_edge_label(graphs, edges).double()) -
+             frames[:, 1:]).abs()
+            for frames, graphs in zip(x.double(), run.interactions)
+        ])
 
-def nearest(x):
-    """Distance of each particle to the nearest, from either frame of each two,
-    `[S, N, T - 1]`."""
+    # Where charges come closer, they need shorter steps.
     position = x[..., :2].transpose(1, 2)  # [S, T, N, 2]
     distance = torch.cdist(position, position) + 99 * torch.eye(5)
     nearest = distance.min(-1).values.transpose(1, 2)
-    return torch.minimum(nearest[..., 1:], nearest[..., :-1])
-
-
-def test_true_laws_step_as_the_simulation(true_law):
-    x, z = simulated(box_half_width=None)
-    layer = make_layer(true_law, num_substeps=8)
-    error = errors(layer, x, z)
-    calm = nearest(x) > 0.3  # Closer, the charges need shorter steps.
-    assert calm.double().mean() > 0.8
-    assert error[calm][:, :2].max() < 5e-5  # m
-    assert error[calm][:, 2:].max() < 2e-4  # m/s
-    # That is a small part of what the forces do.
-    free = make_layer(ForceLaw(2).double(), num_substeps=8)
-    change = errors(free, x, z)[calm]
-    assert error[calm][:, :2].mean() < 2e-3 * change[:, :2].mean()
-    assert error[calm][:, 2:].mean() < 2e-3 * change[:, 2:].mean()
-
-
-def test_reflects_as_the_simulation(true_law):
-    x, z = simulated(num_systems=20, box_half_width=1.0, position_std=0.3)
-    # Several bounces; an interval without walls would end outside.
-    free = step(make_layer(ForceLaw(2).double()), x.flatten(0, 1),
-                torch.empty(2, 0).long(),
-                torch.empty(0, 2).double()).unflatten(0, (20, 5))
-    outside = (free[:, :, :-1, :2].abs() > 1).any(-1) & (nearest(x) > 0.3)
-    assert outside.sum() > 30
-    walls = errors(make_layer(true_law, num_substeps=8, half_width=1.0), x, z)
-    assert walls[outside].max() < 0.02
-    assert walls[outside].median() < 1e-4
-    none = errors(make_layer(true_law, num_substeps=8), x, z)
-    assert none[outside].max(-1).values.min() > 0.1
-
-
-def test_converges_at_second_order(true_law, graph):
-    x = random_states(5, 8)
-    x[..., :2] *= 3  # No close encounters, where the order shows later.
-    exact = step(make_layer(true_law, num_substeps=200), x, *graph)
-    error = [(step(make_layer(true_law, num_substeps=n), x, *graph) -
-              exact).norm().item() for n in (4, 8, 16)]
-    for coarse, fine in zip(error, error[1:]):
-        assert coarse / fine == pytest.approx(4, rel=0.1)
+    calm = torch.minimum(nearest[..., 1:], nearest[..., :-1]) > 0.3
+    error = errors(true_law)[calm]
+    assert error.max() < (2e-4 if box is None else 0.02)
+    assert error.median() < 1e-4 and len(error) > 100
+    assert errors(ForceLaw(2).double())[calm].mean() > 100 * error.mean()
 
 
 @pytest.mark.parametrize('num_dims', [1, 2, 3])
@@ -262,6 +213,15 @@ def test_energy_is_conserved(true_law, graph):
     assert drift < 5e-3 * kinetic.std()
 
 
+def test_momentum_is_conserved(true_law, graph, make_system):
+    data, x = make_system(), random_states(5, 7)
+    data.mass = 0.5 + torch.rand(5)
+    out = step(make_layer(true_law), x, graph[0], per_mass(graph[1], data))
+    change = data.mass.view(-1, 1, 1) * (out - x)[..., 2:]
+    assert change.abs().max() > 0.01
+    assert change.sum(0).abs().max() < 1e-6
+
+
 @pytest.mark.parametrize('num_dims', [2, 3])
 def test_directions_in_space_do_not_matter(true_law, graph, num_dims):
     layer, x = make_layer(true_law,
@@ -274,18 +234,6 @@ def test_directions_in_space_do_not_matter(true_law, graph, num_dims):
 
     torch.testing.assert_close(step(layer, move(x), *graph),
                                move(step(layer, x, *graph)))
-
-
-def test_momentum_is_conserved_of_any_masses(true_law, graph, make_system):
-    edge_index, z = graph
-    data = make_system()
-    data.mass = 0.5 + torch.rand(5)
-    layer, x = make_layer(true_law), random_states(5, 7)
-    out = step(layer, x, edge_index, per_mass(z, data))
-    change = data.mass.view(-1, 1, 1) * (out - x)[..., 2:]
-    assert change.abs().max() > 0.01
-    torch.testing.assert_close(change.sum(0),
-                               torch.zeros(7, 2).double(), atol=1e-7, rtol=0)
 
 
 @pytest.mark.parametrize('unit', [1e-8, 1e-3, 1e5])
@@ -304,19 +252,6 @@ def test_unit_of_lengths_does_not_matter(true_law, graph, unit):
     torch.testing.assert_close(out, expected)
     out.square().sum().backward()
     assert x.grad.isfinite().all()
-
-
-def test_gradients_to_states_graph_and_laws():
-    edge_index, z = fully_connected(3), torch.rand(6, 2).double()
-    layer = make_layer(ForceLaw(2, num_knots=8).double())
-    x = random_states(3, 2).requires_grad_()
-    value = torch.randn(2, 8).double().requires_grad_()
-
-    def function(x, z, value):
-        return torch.func.functional_call(layer, {'law.value': value},
-                                          (x, edge_index, z))
-
-    assert torch.autograd.gradcheck(function, (x, z.requires_grad_(), value))
 
 
 # Laws and a network #########################################################

@@ -49,31 +49,12 @@ def test_an_edge_of_no_weight_is_no_edge(conv, size, kept):
                                conv(x, edge_index[:, kept], edge_attr[kept]))
 
 
-def test_each_channel_has_its_own_network(conv):
-    edge_index, x = fully_connected(3), torch.randn(3, 4)
-    out = [conv(x, edge_index, torch.eye(3)[[k] * 6]) for k in range(3)]
-    assert not torch.allclose(out[0], out[1])
-    assert not torch.allclose(out[1], out[2])
-    # A weight reaches its own channel only.
-    torch.autograd.backward(out[1].sum())
-    for weight in (conv.weight1, conv.weight2, conv.bias1, conv.bias2):
-        assert weight.grad[1].any()
-        assert not weight.grad[[0, 2]].any()
-
-
 def test_gradients_are_right():
     conv = MultiplexConv(2, 2, edge_dim=2, hidden_channels=3).double()
     edge_index = fully_connected(3)
     x = torch.randn(3, 2, 2, dtype=torch.double, requires_grad=True)
     z = torch.rand(6, 2, dtype=torch.double, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x, z: conv(x, edge_index, z), (x, z))
-
-
-def test_any_sum_can_be_given(conv):
-    other = MultiplexConv(4, 6, edge_dim=3, hidden_channels=8, aggr='sum')
-    other.load_state_dict(conv.state_dict())
-    args = torch.randn(5, 4), fully_connected(5), torch.rand(20, 3)
-    torch.testing.assert_close(other(*args), conv(*args))
 
 
 def test_composes_with_other_layers(make_system):
@@ -88,14 +69,8 @@ def test_composes_with_other_layers(make_system):
     assert conv1.weight1.grad.any()
 
 
-def test_reset_parameters_starts_as_linear_layers_do():
+def test_starts_as_linear_layers_do():
     conv = MultiplexConv(200, 5, edge_dim=2, hidden_channels=300)
-    torch.manual_seed(1)
-    conv.reset_parameters()
-    first = {key: value.clone() for key, value in conv.state_dict().items()}
-    conv.reset_parameters()
-    for key, value in conv.state_dict().items():
-        assert not torch.equal(value, first[key]), key
     for num_inputs, weight, bias in [(400, conv.weight1, conv.bias1),
                                      (300, conv.weight2, conv.bias2)]:
         lin = torch.nn.Linear(num_inputs, 300)
@@ -104,10 +79,6 @@ def test_reset_parameters_starts_as_linear_layers_do():
             bound = theirs.abs().max().item()
             assert ours.abs().max().item() == pytest.approx(bound, rel=0.02)
             assert ours.std().item() == pytest.approx(bound / 3**0.5, rel=0.1)
-    torch.manual_seed(1)
-    conv.reset_parameters()
-    for key, value in conv.state_dict().items():
-        assert torch.equal(value, first[key]), key
 
 
 @pytest.mark.parametrize('size', [(20, 2), (20, 4), (20, ), (1, 3), (21, 3)])

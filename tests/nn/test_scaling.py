@@ -7,7 +7,6 @@ from torch_geometric.data import Batch
 from pyg_fnri.nn import (
     FNRI,
     MinMaxScaling,
-    Scaling,
     StandardScaling,
     known_masses,
     per_mass,
@@ -35,23 +34,16 @@ def test_what_becomes_one_of_each_quantity():
 
 
 @scalings
-def test_directions_in_space_stay_alike(scaling):
-    scaling = scaling(6).fit(trajectories(6))
-    for buffer in (scaling.offset, scaling.scale):
-        assert len(set(buffer[:3].tolist())) == 1
-        assert len(set(buffer[3:].tolist())) == 1
-        assert buffer[0] != buffer[3]
-
-
-@scalings
-@pytest.mark.parametrize('num_features', [1, 3])
-def test_an_odd_number_of_features_is_scaled_one_by_one(scaling, num_features):
+@pytest.mark.parametrize('num_features, size', [(6, 3), (3, 1)])
+def test_features_of_a_quantity_stay_alike(scaling, num_features, size):
     x = trajectories(num_features)
-    scaling_of_all = scaling(num_features).fit(x)
-    for i in range(num_features):
-        of_one = scaling(1).fit(x[..., i:i + 1])
-        assert scaling_of_all.offset[i] == of_one.offset[0]
-        assert scaling_of_all.scale[i] == of_one.scale[0]
+    fitted = scaling(num_features).fit(x)
+    scale = fitted.scale.split(size)
+    for part, quantity in zip(scale, x.split(size, dim=-1)):
+        alone = scaling(1).fit(quantity.flatten()[:, None, None])
+        torch.testing.assert_close(part, alone.scale.expand(size))
+    with pytest.raises(ValueError, match='features'):
+        fitted(x[..., :1])
 
 
 @scalings
@@ -66,15 +58,6 @@ def test_inverse_goes_back(scaling, size):
     other.load_state_dict(scaling.state_dict())
     assert torch.equal(other(x), scaling(x))
     assert not list(scaling.parameters())
-
-
-def test_a_new_scaling_is_one_method():
-    class Halving(Scaling):
-        def statistics(self, x):
-            return torch.tensor(1.0), torch.tensor(2.0)
-
-    scaling = Halving(4).fit(trajectories())
-    assert torch.equal(scaling(torch.full((4, ), 5.0)), torch.full((4, ), 2.0))
 
 
 @scalings
@@ -92,14 +75,6 @@ def test_fit_needs_finite_numbers_that_change(scaling, value):
         scaling.fit(x)
 
 
-@pytest.mark.parametrize('size', [(5, 6, 3), (5, 6, 1)])
-def test_another_number_of_features(size):
-    scaling, x = MinMaxScaling(4), torch.randn(size)
-    for function in (scaling.fit, scaling):
-        with pytest.raises(ValueError, match='4 features'):
-            function(x)
-
-
 # Masses #####################################################################
 
 
@@ -112,12 +87,8 @@ def heavy(make_system):
     return Batch.from_data_list(systems)
 
 
-def test_masses_follow_their_particles_into_a_batch(heavy):
-    assert known_masses(heavy).tolist() == [1, 2, 1, 2, 3]
-    assert known_masses(heavy).dtype == torch.float32
-
-
 def test_weights_are_over_the_mass_of_the_receiver(heavy):
+    assert known_masses(heavy).tolist() == [1, 2, 1, 2, 3]
     edge_attr = torch.rand(heavy.num_edges, 2)
     out = per_mass(edge_attr, heavy)
     for edge, (_, receiver) in enumerate(heavy.edge_index.t().tolist()):

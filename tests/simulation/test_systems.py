@@ -12,8 +12,6 @@ from pyg_fnri.simulation import (
     SignedCharges,
     Spring,
     System,
-    check_edge_types,
-    check_features,
     simulate,
 )
 
@@ -53,10 +51,6 @@ def test_nris_systems_keep_the_contract(system, num_particles):
     assert (other != x[:40]).any((1, 2, 3)).all()
 
 
-def joined(run):
-    return np.concatenate([run.position, run.velocity], -1)
-
-
 @pytest.mark.parametrize('constants', [
     {},
     dict(num_dimensions=3, num_steps=60, step_size=0.01, sample_every=20,
@@ -69,7 +63,7 @@ def test_newtonian_is_the_simulation_of_its_forces(constants):
     run = simulate(forces, 20, 5, seed=3, **constants)
     assert (graphs == run.interactions).all()
     x = system.simulate(graphs, 3)
-    assert x.tobytes() == joined(run).tobytes()
+    assert (x == np.concatenate([run.position, run.velocity], -1)).all()
     assert system.frame_interval == pytest.approx(run.time[0])
 
 
@@ -82,11 +76,8 @@ def test_layers_are_named_after_forces():
     assert names == ['spring_1', 'charge', 'spring_2']
 
 
-def test_systems_compare_by_value():
-    assert Newtonian([Spring()]) == Newtonian((Spring(), ))
-    assert Newtonian([Spring()]) != Newtonian([Spring(0.2)])
-    assert Newtonian([Spring()]) != Newtonian([Spring()], speed=1.0)
-    assert Newtonian([Spring()]) != NRISprings()
+def test_repr_holds_every_constant():
+    assert Newtonian([Spring()]) == Newtonian((Spring(), )) != NRISprings()
     assert repr(Newtonian([Spring()])) == (
         'Newtonian(num_dimensions=2, num_steps=10000, step_size=0.001, '
         'sample_every=100, box_half_width=5.0, position_std=0.5, speed=0.5, '
@@ -98,26 +89,6 @@ def test_nris_springs_are_there_or_not_by_themselves():
     # Binomial over 10 pairs, where the paper's is uniform (variance 10).
     assert abs(count.mean() - 5) < 0.1
     assert abs(count.var() - 2.5) < 0.2
-
-
-GRAPHS = np.zeros((2, 2, 3, 3), np.int8)
-GRAPHS[0, 0, 0, 1] = 2
-
-
-def test_edge_types_and_features_of_users_systems():
-    out = check_edge_types('g', GRAPHS, [3, 2], 2, 3)
-    assert out.dtype == np.int64 and (out == GRAPHS).all()
-    for wrong in (GRAPHS[0], GRAPHS[:, :1], GRAPHS[:, :, :2], GRAPHS[:1],
-                  2 * GRAPHS, -GRAPHS, GRAPHS + np.eye(3, dtype=int),
-                  1.0 * GRAPHS):
-        with pytest.raises(ValueError, match='g '):
-            check_edge_types('g', wrong, [3, 2], 2, 3)
-    x = np.zeros((2, 3, 4, 5))
-    assert check_features('x', x, 2, 3).dtype == np.float32
-    # As float32, in which it is kept.
-    for wrong in (x[..., 0], x[:1], x.astype(int), x + np.nan, x + 1e39):
-        with pytest.raises(ValueError, match='x '):
-            check_features('x', wrong, 2, 3)
 
 
 def energy(system, graphs, x):
@@ -158,8 +129,9 @@ def test_like_charges_repel_and_unlike_ones_attract():
     approach = ((x[:, 0, 0, :2] - x[:, 1, 0, :2]) *
                 (x[:, 0, 0, 2:] - x[:, 1, 0, 2:])).sum(-1)
     assert approach[0] == 0 < approach[1] and approach[2] < 0
-    with pytest.raises(ValueError, match='edge_types'):
-        system.simulate(2 * graphs, 0)
+    for wrong in (2 * graphs, graphs / 2, graphs + 1):
+        with pytest.raises(ValueError, match='edge_types'):
+            system.simulate(wrong, 0)
 
 
 def test_charges_conserve_energy_and_momentum_without_walls(free):

@@ -55,6 +55,25 @@ def test_new_constants_do_not_compile_again():
     assert len(run.signatures) == count
 
 
+G = 0.1
+
+
+@dataclass(frozen=True)
+class Pull(Force):
+    def magnitude(self, distance):
+        return -G * distance
+
+
+def test_constants_of_a_module_may_change(monkeypatch):
+    arguments = dict(num_systems=2, num_steps=200, sample_every=100)
+    before = simulate([Pull()], **arguments)
+    monkeypatch.setitem(globals(), 'G', 1.0)
+    after, spring = (simulate([force], **arguments)
+                     for force in (Pull(), Spring(1.0)))
+    assert not np.array_equal(after.velocity, before.velocity)
+    assert np.array_equal(after.velocity, spring.velocity)
+
+
 @pytest.mark.skipif(platform.machine() not in ('x86_64', 'AMD64'),
                     reason='reads the assembly of x86')
 def test_time_loop_is_vectorised():

@@ -1,0 +1,132 @@
+import pickle
+from dataclasses import asdict
+
+import pytest
+import torch
+from small_training import assert_same_state, build, fit
+
+from pyg_fnri.training import load_checkpoint, save_checkpoint
+
+pytestmark = pytest.mark.filterwarnings('ignore:.*no `val_dataloader`.*')
+
+
+def test_checkpoint_gives_the_same_predictions(trained, val):
+    module, path = trained
+    loaded = load_checkpoint(path)
+    assert not any(part.training for part in loaded.modules())
+    assert_same_state(module.state_dict(), loaded.state_dict())
+    assert asdict(loaded.config) == asdict(module.config)
+    assert loaded.recipe == module.recipe
+    ours, theirs = (m.model.predict_trajectory(val[0], 20)
+                    for m in (module, loaded))
+    assert ours.equal(theirs)
+    assert loaded.units(val[0].y).equal(module.units(val[0].y))
+
+
+def test_laws_keep_the_distances_they_were_fitted_at(trained, tmp_path):
+    laws = trained[0].with_laws(interval=0.1)
+    laws.model.decoder.layer.law.rescale(1e-3)
+    path = str(tmp_path / 'laws.ckpt')
+    for module in (laws, laws.with_residual(8)):
+        save_checkpoint(module, path)
+        law = load_checkpoint(path).model.decoder.layer.law
+        assert (law.min_distance, law.max_distance) == (3e-5, 0.015)
+
+
+def test_training_goes_on_where_a_checkpoint_left_off(train, tmp_path):
+    systems = train[:16]  # A single batch: its order is not in a checkpoint.
+    straight, first, second = (build(train) for _ in range(3))
+    fit(straight, systems, max_steps=6)
+    fit(first, systems, max_steps=4).save_checkpoint(tmp_path / 'some.ckpt')
+    fit(second, systems, max_steps=6, ckpt_path=tmp_path / 'some.ckpt')
+    assert_same_state(straight.state_dict(), second.state_dict())
+
+
+def test_checkpoint_is_written_whole_or_not_at_all(trained, tmp_path,
+                                                   monkeypatch):
+    module, _ = trained
+    path = tmp_path / 'some.ckpt'
+    save_checkpoint(module, str(path))
+    before = path.read_bytes()
+
+    def break_off(checkpoint, path):
+        with open(path, 'wb') as file:
+            file.write(before[:1000])
+        raise OSError('No space left on device')
+
+    monkeypatch.setattr(torch, 'save', break_off)
+    with pytest.raises(OSError, match='No space left'):
+        save_checkpoint(module, str(path))
+    assert path.read_bytes() == before
+
+
+def test_loading_draws_no_random_numbers(trained):
+    before = torch.get_rng_state()
+    load_checkpoint(trained[1])
+    assert torch.get_rng_state().equal(before)
+
+
+def test_missing_checkpoint_is_told(tmp_path):
+    for path in (tmp_path / 'none.ckpt', tmp_path):
+        with pytest.raises(FileNotFoundError, match='no checkpoint'):
+            load_checkpoint(str(path))
+
+
+BROKEN = {
+    'other sizes': lambda c: c['config']['options'].update(hidden_channels=9),
+    'other model': lambda c: c['config'].update(model='nri'),
+    'unknown setting': lambda c: c['config'].update(colour='red'),
+    'no settings': lambda c: c.pop('config'),
+    'no weights': lambda c: c.pop('state_dict'),
+    'a weight less': lambda c: c['state_dict'].popitem(),
+}
+
+
+@pytest.mark.parametrize('kind', BROKEN)
+def test_checkpoint_that_does_not_fit_is_refused(trained, tmp_path, kind):
+    path = tmp_path / 'broken.ckpt'
+    checkpoint = torch.load(trained[1], weights_only=True)
+    BROKEN[kind](checkpoint)
+    torch.save(checkpoint, path)
+    assert_refused(path)
+
+
+@pytest.mark.parametrize('content', [
+    b'', b'certainly no checkpoint',
+    pickle.dumps({'config': 3}, protocol=2), None
+], ids=['empty', 'text', 'pickle', 'half'])
+def test_other_files_are_refused(trained, tmp_path, content):
+    path = tmp_path / 'other.ckpt'
+    if content is None:
+        with open(trained[1], 'rb') as file:
+            content = file.read()[:20_000]
+    path.write_bytes(content)
+    assert_refused(path)
+
+
+def assert_refused(path):
+    """One sentence tells what is wrong, and the file stays as it is."""
+    content = path.read_bytes()
+    with pytest.raises(ValueError, match='is not a checkpoint') as error:
+        load_checkpoint(str(path))
+    message = str(error.value)
+    assert str(path) in message and '\n' not in message and len(message) < 500
+    assert path.read_bytes() == content
+
+
+class Touch:
+    """Unpickling makes a file."""
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, 'w')
+
+
+def test_nothing_in_a_file_is_executed(trained, tmp_path):
+    checkpoint = torch.load(trained[1], weights_only=True)
+    checkpoint['extra'] = Touch(str(tmp_path / 'touched'))
+    path = tmp_path / 'evil.ckpt'
+    torch.save(checkpoint, path)
+    assert_refused(path)
+    assert not (tmp_path / 'touched').exists()
