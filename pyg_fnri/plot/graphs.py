@@ -70,7 +70,7 @@ def plot_multiplex(
         opacity = 0.15 + 0.85 * to_array(probability)
     if position is None:
         num_particles = edges.max() + 1
-        angle = np.pi * (0.5 - 2 * np.arange(num_particles) / num_particles)
+        angle = np.pi / 2 - 2 * np.pi * np.arange(num_particles) / num_particles
         position = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     place = to_array(position)
     num_rows = 1 if true is None else 2
