@@ -46,8 +46,8 @@ from pyg_fnri.transforms import SplitTrajectory
 
 class Moment(NamedTuple):
     """Where everything is: of S systems, L layers, N particles, D dimensions;
-    the trait of a particle is uniform on [0, 1)."""
-    force: np.ndarray  # Of pairs, added up, [S, N, D].
+    the force of pairs is added up, a trait is uniform on [0, 1)."""
+    force: np.ndarray  # [S, N, D].
     interacts: np.ndarray  # [S, L, N, N].
     position: np.ndarray  # [S, N, D].
     velocity: np.ndarray  # [S, N, D].
@@ -247,13 +247,11 @@ def run(name: str, args: argparse.Namespace) -> dict[str, Any]:
     out: dict[str, Any] = {'what': case.what, 'right': case.holds}
     try:
         check_motion(systems.x, train.frame_interval)
-        options = {
-            key: size[key]
-            for key in ('max_steps', 'hidden_channels', 'batch_size')
-        }
-        config = Config(train.num_node_features, 49, train.num_edge_types,
-                        train.names, options=options, seed=args.seed)
-        networks = fit(config, train, val, str(Path(args.runs, name)),
+        options = ('max_steps', 'hidden_channels', 'batch_size')
+        config = Config.for_dataset(train, 49, seed=args.seed,
+                                    options={key: size[key]
+                                             for key in options})
+        networks = fit(config, train, val, f'{args.runs}/{name}',
                        overwrite=True)
         laws = networks.with_laws(interval=train.frame_interval,
                                   half_width=case.half_width)
@@ -261,18 +259,17 @@ def run(name: str, args: argparse.Namespace) -> dict[str, Any]:
                             torch.Generator().manual_seed(args.seed))
         check = check_laws(laws.model, networks.model, held_out,
                            networks.linear_step, networks.units)
-    except ValueError as refusal:
-        out |= dict(holds=False, verdict=f'No laws are fitted: {refusal}')
-    else:
         guess, _ = networks.model.infer(held_out)
         refined = refine(laws.model, held_out).edge_type
         out |= dict(
             holds=check.holds, verdict=str(check), check=asdict(check),
             encoder_accuracy=networks.accuracies(guess, held_out)['accuracy'],
             refined_accuracy=laws.accuracies(refined, held_out)['accuracy'])
-    return out | dict(minutes=(time.monotonic() - start) / 60, arguments={
-        **size, 'seed': args.seed
-    }, provenance=provenance())
+    except ValueError as refusal:
+        out |= dict(holds=False, verdict=f'No laws are fitted: {refusal}')
+    minutes = (time.monotonic() - start) / 60
+    return out | dict(minutes=minutes, arguments=size, seed=args.seed,
+                      provenance=provenance())
 
 
 def report(out: Path) -> None:

@@ -29,25 +29,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
 import pandas as pd
+import tables
 import torch
 from filelock import FileLock, Timeout
 from matplotlib.figure import Figure
-from tables import (
-    HALF_HORIZONS,
-    LAYERS,
-    MSE,
-    TITLES,
-    Cell,
-    labelled,
-    load_results,
-    means,
-    notes_of,
-    paper_table,
-    parameter_table,
-    provenance,
-    publish,
-    save_json,
-)
+from tables import LAYERS, Cell
 
 from pyg_fnri.datasets.spec import Systems, box_half_width, open_dataset
 from pyg_fnri.datasets.stored import written_whole
@@ -55,60 +41,61 @@ from pyg_fnri.evaluation import evaluate, find_laws, measure, measure_guesses
 from pyg_fnri.evaluation.published import ACCURACY, ROLLOUT_MSE
 from pyg_fnri.inference import refine
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.nn.models import MODELS
 from pyg_fnri.plot import plot_trajectories
 from pyg_fnri.training import Config, RelationalInference, fit, load_checkpoint
 from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
 
-PAPER, MORE = list(LAYERS), ['nri_springs', 'nri_charged']
+#: Of rollouts along either half; table 2 has three of them.
+HORIZONS = (1, 5, 10, 20, 40)
+PAPER, MODELS = list(LAYERS), ['nri', 'fnri', 'sfnri']
 #: Data sets, models and regimes of a table or figure.
 PARTS: dict[str, tuple[list[str], list[str], list[str]]] = {
-    '1': (PAPER, list(MODELS), ['learned', 'supervised']),
-    '2': (PAPER, list(MODELS), ['learned', 'true_graph']),
+    '1': (PAPER, MODELS, ['learned', 'supervised']),
+    '2': (PAPER, MODELS, ['learned', 'true_graph']),
     '3': ([], [], []),
-    'laws': (PAPER + MORE, ['fnri'], ['em', 'scratch']),
+    'laws':
+    (PAPER + ['nri_springs', 'nri_charged'], ['fnri'], ['em', 'scratch']),
     'trajectories': (PAPER[:1], ['fnri'], ['learned']),
     'compression': (PAPER[:1], ['fnri'], ['split', 'unsplit']),
 }
-HEADINGS = {
-    '1': 'Table 1: edge accuracy (%)',
-    '2': 'Table 2: rollout error (1e-5)',
-    '3': 'Table 3: parameters',
-    'laws': 'Force laws',
-    'compression': 'Section 3.1: compression',
-}
 #: Rows by regime and kind of figures.
-LAW_ROWS = {
-    ('learned', ''): 'quick recipe, one pass',
-    ('scratch', 'refined'): 'laws from scratch, refined',
-    ('em', 'before'): 'em: encoder at the start, one pass',
-    ('em', ''): 'em: encoder distilled, one pass',
-    ('em', 'refined'): 'em: refined',
-}
-COMPRESSION_ROWS = {
-    ('unsplit', 'observed'): 'without the split, observed',
-    ('unsplit', 'following'): 'without the split, following',
-    ('split', 'observed'): 'with the split, observed',
-    ('split', 'following'): 'with the split, following',
-    ('split', 'static, observed'): 'static, observed',
-    ('split', 'static, following'): 'static, following',
+ROWS = {
+    'laws': {
+        ('learned', 'run'): 'quick recipe, one pass',
+        ('scratch', 'refined'): 'laws from scratch, refined',
+        ('em', 'before'): 'em: encoder at the start, one pass',
+        ('em', 'run'): 'em: encoder distilled, one pass',
+        ('em', 'refined'): 'em: refined',
+    },
+    'compression': {
+        ('unsplit', 'observed'): 'without the split, observed',
+        ('unsplit', 'following'): 'without the split, following',
+        ('split', 'observed'): 'with the split, observed',
+        ('split', 'following'): 'with the split, following',
+        ('split', 'static, observed'): 'static, observed',
+        ('split', 'static, following'): 'static, following',
+    }
 }
 
 
 class Scale(NamedTuple):
-    """How far runs go: a recipe and its options for each regime."""
-    recipes: dict[str, tuple[str, dict[str, Any]]]
-    seeds: list[int]
-    law_seeds: list[int]
-    num_systems: list[int] = [50_000, 10_000, 10_000]
+    """How far runs go: recipe and options of the paper's regimes, of those
+    that section 3.1 compares, and the options that em and scratch add."""
+    learned: tuple[str, dict[str, Any]]
+    halves: tuple[str, dict[str, Any]]
+    em: dict[str, Any] = {}
+    seeds: tuple[int, ...] = (0, 1, 2)
+    law_seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    num_systems: tuple[int, ...] = (50_000, 10_000, 10_000)
     num_val: int = 2_000
     val_every: int = 1_000
 
-
-def recipes(learned: tuple[str, dict], halves: tuple[str, dict],
-            **laws: tuple[str, dict]) -> dict[str, tuple[str, dict]]:
-    return dict(learned=learned, supervised=learned, true_graph=learned,
-                split=halves, unsplit=halves, **laws)
+    def recipe(self, regime: str) -> tuple[str, dict[str, Any]]:
+        if regime == 'scratch':  # One step, in which nothing is learned.
+            return 'em', {**self.em, 'max_steps': 1, 'num_distilled': 0}
+        if regime == 'em':
+            return 'em', self.em
+        return self.halves if 'split' in regime else self.learned
 
 
 TINY = dict(hidden_channels=8, batch_size=16, max_steps=3)
@@ -116,25 +103,16 @@ TINY = dict(hidden_channels=8, batch_size=16, max_steps=3)
 # something else to be kept in: single steps have nothing to compress.
 LONG = dict(pred_steps=48, undirected=False, drop_null=False, batch_size=32,
             max_steps=3_000)
-# A step of training, in which nothing is learned, then laws.
-SCRATCH = dict(max_steps=1, num_distilled=0)
 SCALES = {
     'smoke':
-    Scale(
-        recipes(('quick', TINY), ('paper', TINY), em=('em', {
-            **TINY, 'distilled_steps':
-            3
-        }), scratch=('em', {
-            **TINY,
-            **SCRATCH
-        })), [0], [0], [64, 32, 32], val_every=1),
+    Scale(('quick', TINY), ('paper', TINY), {
+        **TINY, 'distilled_steps': 3
+    }, (0, ), (0, ), (64, 32, 32), val_every=1),
     'laptop':
-    Scale(
-        recipes(('quick', {}), ('quick', LONG), em=('em', {}),
-                scratch=('em', SCRATCH)), [0, 1, 2], [0, 1, 2, 3, 4]),
+    Scale(('quick', {}), ('quick', LONG)),
     'paper':
-    Scale(recipes(('paper', {}), ('paper', {})), [0, 1, 2, 3, 4], [],
-          num_val=10_000, val_every=390),
+    Scale(('paper', {}), ('paper', {}), seeds=(0, 1, 2, 3, 4), num_val=10_000,
+          val_every=390),
 }
 
 
@@ -164,15 +142,14 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
 
 
 def main(argv: Optional[list[str]] = None) -> None:
-    args = parse_args(argv)
+    args, failed = parse_args(argv), []
     torch.set_num_threads(args.threads)
-    cells, failed = cells_of(args), []
-    if args.list:
-        print(
-            *(f'python benchmarks/reproduce.py --cell {cell.name} --scale '
-              f'{args.scale}' for cell in cells), sep='\n')
-        return
-    for number, cell in enumerate([] if args.report_only else cells, 1):
+    cells = [] if args.report_only else cells_of(args)
+    for number, cell in enumerate(cells, 1):
+        if args.list:
+            print(f'python benchmarks/reproduce.py --cell {cell.name} --scale '
+                  f'{args.scale}')
+            continue
         print(f'{cell.name} ({number} of {len(cells)})', flush=True)
         try:
             run(cell, args)
@@ -181,8 +158,11 @@ def main(argv: Optional[list[str]] = None) -> None:
         except Exception:  # Whatever it is, other runs do not share it.
             traceback.print_exc()
             failed.append(cell.name)
-    for part in (*args.table, *args.figure):
-        report(part, args)
+    for part in () if args.list else (*args.table, *args.figure):
+        if part == 'trajectories':
+            draw_trajectories(args)
+        else:
+            write_table(part, args)
     if failed:
         sys.exit('Failed: ' + ', '.join(failed) + '; see above for why.')
 
@@ -212,8 +192,8 @@ def run(cell: Cell, args: argparse.Namespace) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f'{out}.lock', timeout=0):
         if args.again:
-            path.unlink(missing_ok=True)
-            spent.unlink(missing_ok=True)
+            for file in (path, spent):
+                file.unlink(missing_ok=True)
             shutil.rmtree(out, ignore_errors=True)
         if path.exists():
             print(f'{path} is there already')
@@ -225,15 +205,12 @@ def run(cell: Cell, args: argparse.Namespace) -> None:
         finally:
             minutes += (time.monotonic() - start) / 60
             spent.write_text(f'{minutes}')
-        save_json(
-            path, {
-                'cell': cell.name,
-                'scale': args.scale,
-                'num_systems': SCALES[args.scale].num_systems,
-                'figures': measure_cell(cell, module, out, args.root),
-                'minutes': minutes,
-                'provenance': provenance()
-            })
+        figures = measure_cell(cell, module, out, args.root)
+        tables.save_json(
+            path,
+            dict(cell=cell.name, scale=args.scale, figures=figures,
+                 minutes=minutes, num_systems=SCALES[args.scale].num_systems,
+                 provenance=tables.provenance()))
 
 
 def train(cell: Cell, out: Path,
@@ -245,15 +222,13 @@ def train(cell: Cell, out: Path,
     split = ReconstructTrajectory if unsplit else SplitTrajectory
     systems, val = (open_dataset(data, args.root, name, split(49))
                     for name in ('train', 'val'))
-    recipe, options = scale.recipes[cell.regime]
-    regime = 'learned'
-    if cell.regime in ('supervised', 'true_graph'):
-        regime = cell.regime
-    config = Config(systems.num_node_features, 49, systems.num_edge_types,
-                    systems.names, cell.model, regime, recipe, options, unsplit,
-                    cell.seed, data)
-    resume = any(
-        (out / stage / 'last.ckpt').exists() for stage in ('', 'quick'))
+    recipe, options = scale.recipe(cell.regime)
+    has_labels = cell.regime in ('supervised', 'true_graph')
+    config = Config.for_dataset(systems, 49, data=data, model=cell.model,
+                                recipe=recipe, options=options,
+                                regime=cell.regime if has_labels else 'learned',
+                                unsplit=unsplit, seed=cell.seed)
+    resume = any(out.glob('**/last.ckpt'))
     return fit(config, systems, val[:scale.num_val], str(out),
                val_every=scale.val_every, resume=resume, overwrite=not resume)
 
@@ -267,8 +242,8 @@ def measure_cell(cell: Cell, module: RelationalInference, out: Path,
         test = test[:2_000]
     infer = (module.model.infer if cell.regime != 'true_graph' else
              lambda batch: (module.true_types(batch), None))
-    figures, _ = measure(module, test, infer)
-    figures |= measure_guesses(module, test, root)
+    figures = measure(module, test, infer)[0] | measure_guesses(
+        module, test, root)
     if has_laws:
         refined, _ = measure(module, test, partial(refine, module.model))
         laws = find_laws(module, test, refined)
@@ -294,52 +269,51 @@ def measure_half(module: RelationalInference, test: Systems,
     for batch in batches if half == 'observed' else []:
         batch.y = batch.x
     figures = evaluate(module.model, batches, module.units,
-                       module.config.num_edge_types, HALF_HORIZONS)
+                       module.config.num_edge_types, HORIZONS)
     return {key: figures[key] for key in ('rollout_mse', 'static_mse')}
 
 
-def report(part: str, args: argparse.Namespace) -> None:
-    """Writes a table or figure of all results that are there."""
-    directory = Path(args.results, args.scale)
-    if part == 'trajectories':
-        draw_trajectories(args, directory / 'trajectories.png')
-        return
+def write_table(part: str, args: argparse.Namespace) -> None:
+    """Writes a table of all results that are there."""
     kind = 'figure' if part == 'compression' else 'table'
     command = (f'python benchmarks/reproduce.py --{kind} {part} --scale '
                f'{args.scale}')
-    tables, notes = {}, [f'Made by `{command}`.']
+    out, found = Path(args.results, args.scale), {}
     if part == '3':
-        tables = {TITLES[name]: parameter_table(name) for name in PAPER}
+        found = {name: tables.parameter_table(name) for name in PAPER}
+        note = f'Made by `{command}`.'
     else:
-        frame = load_results(directory)
+        frame = tables.load_results(out)
         names, _, regimes = PARTS[part]
-        if part == 'laws':
-            frame = frame[frame['model'] == 'fnri']
-            regimes = [*regimes, 'learned']
-        frame = frame[frame['dataset'].isin(names)
-                      & frame['regime'].isin(regimes)]
+        used = [*regimes, 'learned'] if part == 'laws' else regimes
+        frame = frame[frame['dataset'].isin(names) & frame['regime'].isin(used)]
+        note = tables.notes_of(frame, command)
         for name in names:
-            rows = frame[frame['dataset'] == name]
-            if rows.empty:
+            rows, layers = frame[frame['dataset'] == name], LAYERS.get(name, [])
+            mse = [f'MSE {h}' for h in (1, 10, 20)]
+            if not rows['regime'].isin(regimes).any():
                 continue
             if part == '1':
-                table = paper_table(rows, ['combined', *LAYERS[name]],
-                                    ACCURACY[name])
+                found[name] = tables.paper_table(rows, ['combined', *layers],
+                                                 ACCURACY[name])
             elif part == '2':
-                table = paper_table(rows, MSE, ROLLOUT_MSE[name])
-            elif part == 'laws':
-                table = means(labelled(rows, LAW_ROWS))
+                found[name] = tables.paper_table(rows, mse, ROLLOUT_MSE[name])
             else:
-                rows = labelled(rows, COMPRESSION_ROWS)
-                table = means(rows)
-                draw_compression(rows, directory / 'compression.png')
-            tables[TITLES.get(name, name)] = table
-        notes = [notes_of(frame, command)]
+                rows = tables.rows_by_kind(rows[rows['model'] == 'fnri'],
+                                           ROWS[part])
+                figures = [
+                    'combined', *layers, *(f'MSE {h}' for h in HORIZONS), 'ECE',
+                    *rows.filter(like='law error'), 'minutes'
+                ]
+                found[name] = tables.means(rows, 'row', figures)
+            if part == 'compression':
+                draw_compression(rows, out / 'compression.png')
     stem = f'table{part}' if part in '123' else part
-    publish(directory / f'{stem}.md', HEADINGS[part], tables, notes)
+    title = {'1': 'Edge accuracy (%)', '2': 'Rollout errors (1e-5)'}
+    tables.publish(out / f'{stem}.md', title.get(part, stem), found, [note])
 
 
-def draw_trajectories(args: argparse.Namespace, path: Path) -> None:
+def draw_trajectories(args: argparse.Namespace) -> None:
     """How four test systems go on after what the encoder saw, each predicted
     in one rollout from its last observed state alone."""
     cell = next(c for c in cells_of(args) if c.regime == 'learned')
@@ -354,17 +328,18 @@ def draw_trajectories(args: argparse.Namespace, path: Path) -> None:
     predicted, true = map(list, zip(*paths))
     save_figure(
         plot_trajectories(predicted, true, half_width=box_half_width(test)),
-        path)
+        Path(args.results, args.scale, 'trajectories.png'))
 
 
 def draw_compression(rows: pd.DataFrame, path: Path) -> None:
     """Errors over the steps of rollouts, without and with the split."""
     figure = Figure((9, 3.6), layout='constrained')
-    lines = rows.groupby('label', sort=False).mean(numeric_only=True)
+    lines = rows.groupby('row', sort=False).mean(numeric_only=True)
     lines = lines.filter(like='MSE').rename(columns=lambda name: int(name[4:]))
     for ax, split in zip(figure.subplots(1, 2, sharey=True),
                          ('without', 'with ')):
-        shown = lines.filter(regex=f'^({split}|static)', axis=0)
+        shown = lines.filter(regex=f'^({split}|static)',
+                             axis=0).sort_index(axis=1)
         shown.T.plot(ax=ax, loglog=True, style=['o-', 'o-', '--', '--'],
                      xlabel='steps', ylabel='mean squared error (1e-5)')
     save_figure(figure, path)

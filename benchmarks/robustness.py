@@ -79,19 +79,17 @@ CURVES = {
     'interval':
     Curve('interval', (0.05, 0.1, 0.2, 0.3, 0.5), (0.1, 0.2)),
 }
-#: Columns of the table, and where figures are in a record.
+#: Where figures are in a record, and their columns.
 COLUMNS = {
-    'combined': 'refined.combined',
-    'spring': 'refined.layers',
-    'charge': 'refined.layers',
-    'spring law error': 'law_error.spring',
-    'charge law error': 'law_error.charge',
-    'ECE': 'refined.calibration_error',
-    'sampled': 'sampled.combined',
-    'sampled ECE': 'sampled.calibration_error',
-    'confirmed': 'confirmed',
-    'CPU s of laws': 'discovery_seconds',
-    'CPU s of graphs': 'refined.seconds',
+    'figures.refined.combined': 'combined',
+    'figures.law_error.spring': 'spring law error',
+    'figures.law_error.charge': 'charge law error',
+    'figures.refined.calibration_error': 'ECE',
+    'figures.sampled.combined': 'sampled',
+    'figures.sampled.calibration_error': 'sampled ECE',
+    'figures.confirmed': 'confirmed',
+    'figures.discovery_seconds': 's of laws',
+    'figures.refined.seconds': 's of graphs',
 }
 STANDARD = {
     'laptop': Condition(),
@@ -198,16 +196,13 @@ def find_laws(
     seconds = time.process_time() - start
     accuracy = EdgeAccuracy(TYPES)
     accuracy.update(iterations[-1].edge_type, data.edge_label)
-    result = accuracy.compute()
     curves = law_curves(model.decoder.layer,
                         open_systems(condition, seed, 'test', root),
-                        result.relabelling)
+                        accuracy.compute().relabelling)
     return model, noise, {
         'confirmed': discovery.confirmed,
-        'num_starts': len(discovery.starts),
         'law_error': curves.error and dict(zip(curves.names, curves.error)),
         'noise': noise.tolist(),
-        'training_accuracy': result.combined.item(),
         'discovery_seconds': seconds
     }
 
@@ -244,52 +239,49 @@ def read(out: Path) -> pd.DataFrame:
     """A row for each point that is there, in per cent and seconds."""
     records = [json.loads(p.read_text()) for p in out.glob('*-seed*.json')]
     found = pd.json_normalize(records)
-    # Not all are there: of points that failed or were not sampled.
-    figures = found.reindex(
-        columns=[f'figures.{key}' for key in COLUMNS.values()])
-    frame = figures.set_axis(list(COLUMNS), axis=1)
+    # Points that failed, or were not sampled, have fewer columns.
+    frame = found.reindex(columns=COLUMNS).set_axis(COLUMNS.values(), axis=1)
     for number, layer in enumerate(LAYERS):
-        frame[layer] = frame[layer].astype(object).str[number]
+        layers = found.get('figures.refined.layers', frame['combined'])
+        frame[layer] = layers.astype(object).str[number]
     frame = frame.astype(float) * [
-        1 if 'CPU' in name else 100 for name in frame
+        1 if 's of' in name else 100 for name in frame
     ]
     name = found['point'].str.extract('(.*)-seed(.*)')
-    return found[[f'condition.{field}' for field in Condition._fields
-                  ]].set_axis(Condition._fields, axis=1).join(frame).assign(
-                      point=name[0], seed=name[1].astype(int))
+    conditions = found[[f'condition.{field}' for field in Condition._fields]]
+    return conditions.set_axis(Condition._fields, axis=1).join(frame).assign(
+        point=name[0], seed=name[1].astype(int)).sort_values(['point', 'seed'])
 
 
 def report(out: Path, standard: Condition, scale: str) -> None:
     """Tables and picture of all points that are there."""
-    frame, tables = read(out).sort_values(['point', 'seed']), {}
+    frame, tables = read(out), {}
     ablated = frame['point'].str.startswith('ablation')
-    figure = Figure((3 * len(CURVES), 5.4), layout='constrained')
+    shown = dict.fromkeys(['combined', *LAYERS, *COLUMNS.values()])
+    figure = Figure((15, 5.4), layout='constrained')
     axes = figure.subplots(2, len(CURVES), sharey='row', sharex='col').T
-    for (above, below), curve in zip(axes, CURVES.values()):
+    for (above, below), (name, curve) in zip(axes, CURVES.items()):
         fixed = [field for field in Condition._fields if field != curve.field]
         same = frame[fixed] == [getattr(standard, field) for field in fixed]
         runs = frame[same.all(axis=1) & ~ablated].sort_values(
             [curve.field, 'seed'])
-        if runs['combined'].isna().all():
-            continue
-        title = curve.field.replace('_', ' ').replace('num ', '')
-        tables[title] = means(runs.drop(columns=['point', *fixed]), curve.field,
-                              2)
-        lines = runs.groupby(curve.field).mean(numeric_only=True)
-        log = 'training' in curve.field
-        lines[['combined', *LAYERS]].plot(ax=above, style='o-', logx=log,
-                                          ylabel='edge accuracy (%)')
-        lines.filter(like='law error').plot(ax=below, legend=False,
-                                            xlabel=title, style='o-', logx=log,
-                                            logy=True, ylabel='law error (%)')
+        if len(runs):
+            tables[name] = means(runs, curve.field, shown, 2)
+            lines = runs.groupby(curve.field).mean(numeric_only=True)
+            lines[['combined', *LAYERS]].plot(ax=above, style='o-',
+                                              ylabel='edge accuracy (%)')
+            lines.filter(like='law error').plot(ax=below, style='o-',
+                                                logx=name == 'systems',
+                                                logy=True,
+                                                ylabel='law error (%)',
+                                                xlabel=name, legend=False)
     if ablated.any():
-        tables['ablations'] = means(
-            frame[ablated].drop(columns=[*Condition._fields]), 'point', 2)
+        tables['ablations'] = means(frame[ablated], 'point', shown, 2)
     notes = [
         f'Made by `python benchmarks/robustness.py --scale {scale}`; ablations '
         f'at commit 1799bda. In per cent, and seconds of one core; ± is the '
         f'standard error of the mean over seeds. How to read it: '
-        f'[README](../README.md#where-it-breaks).',
+        f'[README](../README.md#how-to-read-the-tables).'
     ]
     publish(out / 'robustness.md',
             'How robust laws and graphs from scratch are', tables, notes)

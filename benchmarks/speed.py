@@ -9,11 +9,10 @@ seconds.
 import argparse
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 import torch
-from torch import Tensor
 from torch_geometric.loader import DataLoader
 from torch_geometric.utils import scatter
 
@@ -25,105 +24,86 @@ from pyg_fnri.simulation import Charge, FiniteSpring, Spring, simulate
 from pyg_fnri.training import Config, build_module
 from pyg_fnri.transforms import SplitTrajectory
 
-Figures = dict[str, float]
-
-
-def best(run: Callable[[], Any], repeats: int = 5) -> float:
-    """Milliseconds of the fastest of some runs, after one to warm up."""
-    run()
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - start)
-    return 1e3 * min(seconds)
+#: What is timed, by name.
+Runs = Iterator[tuple[str, Callable[[], Any]]]
 
 
 def systems(num_systems: int = 2_000,
             num_particles: int = 5) -> ParticleSystems:
-    """Enough I+C systems for the parts below."""
-    with tempfile.TemporaryDirectory() as root:  # They stay in memory.
+    """I+C systems, which stay in memory."""
+    with tempfile.TemporaryDirectory() as root:
         return ParticleSystems(root, split='val',
                                num_systems=(1, num_systems, 1),
                                num_particles=num_particles,
                                transform=SplitTrajectory(49))
 
 
-def simulation() -> Figures:
-    """ms for 2,000 systems of 5 particles and 10,000 steps."""
-    ic = [Spring(), Charge()]
-    return {
-        name: best(lambda: simulate(forces, 2_000), repeats=2)
-        for name, forces in (('I+C', ic), ('I+C+F', [*ic, FiniteSpring()]))
-    }
+def simulation() -> Runs:
+    """2,000 systems of 5 particles and 10,000 steps."""
+    forces = [Spring(), Charge(), FiniteSpring()]
+    yield 'I+C', lambda: simulate(forces[:2], 2_000)
+    yield 'I+C+F', lambda: simulate(forces, 2_000)
 
 
-def aggregation() -> Figures:
-    """ms, forward and backward of a sum of 256 channels of messages; the
-    library takes the first way on CPUs."""
-    out = {}
+def aggregation() -> Runs:
+    """A sum of 256 channels of messages, forward, and with backward;
+    `ScatterSum` takes the first way. Not measured on GPUs."""
     for n, num_systems in (5, 640), (300, 1):
         receiver, size = fully_connected(n)[1], n * num_systems
         index = torch.cat([receiver + n * i for i in range(num_systems)])
-        x = torch.randn(index.numel(), 256, requires_grad=True)
-        ways: dict[str, Callable[[], Tensor]] = {
-            'index_add': lambda: x.new_zeros(size, 256).index_add(0, index, x),
-            'scatter': lambda: scatter(x, index, 0, size),
-            # Where receivers are sorted and have equally many senders.
-            'segments': lambda: x.view(size, n - 1, 256).sum(1)
-        }
-        gradient = torch.randn(size, 256)
-        for name, way in ways.items():
-            out[f'{name}, {num_systems} of {n} particles'] = best(
-                lambda: way().backward(gradient))
-    return out
+        x = torch.randn(index.numel(), 256)
+        leaf, gradient = x.clone().requires_grad_(), torch.randn(size, 256)
+        for name, way in {
+                'scatter': lambda x: scatter(x, index, 0, size),
+                'index_add':
+                lambda x: x.new_zeros(size, 256).index_add(0, index, x),
+                # Where receivers are sorted and have equally many senders.
+                'segments': lambda x: x.view(size, n - 1, 256).sum(1)
+        }.items():
+            yield f'{name}, {num_systems} of {n}', lambda: way(x)
+            yield (f'{name}, {num_systems} of {n}, backward',
+                   lambda: way(leaf).backward(gradient))
 
 
-def loader() -> Figures:
-    """ms for 2,000 systems, in batches of 64 drawn at random."""
+def loader() -> Runs:
+    """2,000 systems, in batches of 64 drawn at random."""
     dataset = systems()
-    return {
-        cls.__name__: best(lambda: list(cls(dataset, 64, shuffle=True)), 2)
-        for cls in (SystemLoader, DataLoader)
-    }
+    for cls in SystemLoader, DataLoader:
+        yield cls.__name__, lambda: list(cls(dataset, 64, shuffle=True))
 
 
-def training() -> Figures:
-    """ms for a step of fNRI on I+C: forward, backward and the optimiser's."""
-    dataset, out = systems(), {}
-    for recipe in ('quick', 'paper'):
+def training() -> Runs:
+    """A step of fNRI on I+C: forward, backward and the optimiser's."""
+    dataset = systems()
+    for recipe in 'quick', 'paper':
         module = build_module(Config(4, 49, [2, 2], recipe=recipe))
         module.fit_units(dataset._data.x)
         module.log_dict = lambda *args, **kwargs: None  # No trainer.
         batch = next(iter(SystemLoader(dataset, module.recipe.batch_size)))
         optimizer = torch.optim.Adam(module.parameters(), fused=True)
 
-        def step() -> Tensor:
-            loss = module.training_step(batch, 0)
+        def step() -> None:
             optimizer.zero_grad()
-            loss.backward()
+            module.training_step(batch, 0).backward()
             optimizer.step()
 
-        out[recipe] = best(step)
-    return out
+        yield recipe, step
 
 
-def refinement() -> Figures:
-    """ms for refining I+C systems by force laws, restarts included."""
+def refinement() -> Runs:
+    """Refining I+C systems by force laws, restarts included."""
     module = build_module(Config(4, 49, [2, 2], laws={'half_width': 5.0}))
     layer = module.model.decoder.layer
     with torch.no_grad():
         layer.law.value[0] = -0.1 * layer.law.knots
         layer.law.value[1] = 0.2 / layer.law.knots**2
     layer.scale.copy_(torch.tensor([8e-4, 8e-4, 0.015, 0.015]))
-    out = {}
     for size in (1_000, 5), (50, 20), (10, 50):
         dataset = systems(*size)
         module.fit_units(dataset._data.x)
         batch = next(iter(SystemLoader(dataset, len(dataset))))
-        out['{:,} of {} particles'.format(*size)] = best(
-            lambda: refine(module.model, batch), repeats=1)
-    return out
+        yield ('{} of {} particles'.format(*size),
+               lambda: refine(module.model, batch))
 
 
 PARTS = {
@@ -133,19 +113,23 @@ PARTS = {
 
 
 def main(argv: Optional[list[str]] = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--only', choices=PARTS, help='a single part')
     parser.add_argument('--threads', type=int, default=torch.get_num_threads())
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
-    for name in [args.only] if args.only else PARTS:
-        figures = PARTS[name]()
-        print(f'{name}: {PARTS[name].__doc__}')
-        first = next(iter(figures.values()))
-        for label, value in figures.items():
-            print(f'  {label:32} {value:12,.2f} {value / first:8.2f}')
+    for part in [PARTS[args.only]] if args.only else PARTS.values():
+        print(f'{part.__name__}, ms, and ratio to the first: {part.__doc__}')
+        first = None
+        for name, run in part():
+            seconds = []
+            for _ in range(4):  # The first warms up.
+                start = time.perf_counter()
+                run()
+                seconds.append(time.perf_counter() - start)
+            best = 1e3 * min(seconds[1:])
+            first = first or best
+            print(f'  {name:32} {best:12,.2f} {best / first:8.2f}', flush=True)
 
 
 if __name__ == '__main__':

@@ -2,8 +2,8 @@
 import json
 import math
 import platform
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
@@ -12,21 +12,18 @@ import torch
 
 from pyg_fnri import __version__
 from pyg_fnri.datasets.stored import written_whole
-from pyg_fnri.evaluation.published import EDGE_TYPES, HORIZONS, PARAMETERS
+from pyg_fnri.evaluation.published import EDGE_TYPES, PARAMETERS
 from pyg_fnri.nn.models import MODELS
 
-#: What the paper calls its data sets, and its layers.
-TITLES = {'springs_charges': 'I+C', 'springs_charges_fsprings': 'I+C+F'}
+#: The layers of the paper's data sets.
 LAYERS = {
     'springs_charges': ['springs', 'charges'],
     'springs_charges_fsprings': ['springs', 'charges', 'finite springs'],
 }
-MSE = [f'MSE {h}' for h in HORIZONS]
-HALF_HORIZONS = (1, 5, 10, 20, 40)
-BASELINES = ('random', 'majority class', 'static', 'linear')
+REGIMES = ('learned', 'supervised', 'true_graph', 'split', 'unsplit', 'em',
+           'scratch')
+BASELINES = ['random', 'majority class', 'static', 'linear']
 MISSING = '–'
-#: Columns that are no figures.
-META = ('dataset', 'model', 'regime', 'seed', 'kind', 'label', 'made')
 
 
 class Cell(NamedTuple):
@@ -43,6 +40,8 @@ class Cell(NamedTuple):
     @classmethod
     def of(cls, name: str) -> 'Cell':
         dataset, model, regime, seed = name.split('-')
+        if regime not in REGIMES:
+            raise ValueError(f'There is no regime {regime}.')
         return cls(dataset, model, regime, int(seed))
 
 
@@ -50,25 +49,18 @@ def save_json(path: Path, content: Any) -> None:
     """Writes a file whole or not at all; what JSON lacks becomes text."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(str(path)) as part:
-        text = json.dumps(content, indent=2, default=str)
-        Path(part).write_text(text + '\n')
+        Path(part).write_text(json.dumps(content, indent=2, default=str) + '\n')
 
 
 def provenance() -> dict[str, Any]:
     """What figures and minutes depend on besides the arguments."""
-    processor, cpuinfo = platform.processor(), Path('/proc/cpuinfo')
-    if cpuinfo.exists():
-        names = (line.partition(': ')[2]
-                 for line in cpuinfo.read_text().splitlines()
-                 if line.startswith('model name'))
-        processor = next(names, processor)
-    out = {
-        'pyg_fnri': __version__,
-        'torch': str(torch.__version__),
-        'python': platform.python_version(),
-        'num_threads': torch.get_num_threads(),
-        'processor': processor,
-    }
+    cpuinfo = Path('/proc/cpuinfo')
+    names = re.findall('model name\\s*: (.*)',
+                       cpuinfo.read_text()) if cpuinfo.exists() else []
+    out = dict(pyg_fnri=__version__, torch=str(torch.__version__),
+               python=platform.python_version(),
+               num_threads=torch.get_num_threads(),
+               processor=[*names, platform.processor()][0])
     if torch.cuda.is_available():
         out['gpu'] = torch.cuda.get_device_name()
     return out
@@ -94,20 +86,21 @@ def markdown(frame: pd.DataFrame) -> str:
     return '\n'.join(f"| {' | '.join(map(str, row))} |" for row in rows)
 
 
-def means(frame: pd.DataFrame, by: str = 'label',
+def means(frame: pd.DataFrame, by: str, columns: Iterable[str],
           decimals: int = 1) -> pd.DataFrame:
     """A line for each label: means over seeds with their standard errors, of
     errors of rollouts with three digits, as in the paper's table 2."""
     groups = frame.groupby(by, sort=False)
-    figures = frame.drop(columns=[*META, by], errors='ignore')
-    out = pd.DataFrame({
-        name:
-        groups[name].agg(
-            partial(mean_text, decimals=None if 'MSE' in name else decimals))
-        for name in figures.dropna(axis=1, how='all')
-    })
-    out['seeds'] = groups['seed'].agg(lambda of: ' '.join(map(str, of)))
-    return out.rename_axis('' if by == 'label' else by)
+    out = pd.DataFrame(
+        {
+            name: [
+                mean_text(values, None if 'MSE' in name else decimals)
+                for _, values in groups[name]
+            ]
+            for name in columns if name in frame and frame[name].notna().any()
+        }, index=pd.Index(groups.groups, name=by))
+    out['seeds'] = [' '.join(map(str, seeds)) for _, seeds in groups['seed']]
+    return out
 
 
 def mean_text(values: pd.Series, decimals: Optional[int]) -> str:
@@ -117,44 +110,30 @@ def mean_text(values: pd.Series, decimals: Optional[int]) -> str:
         return MISSING
     mean = values.mean()
     if decimals is None:
-        decimals = digits(mean)
+        size = math.log10(abs(mean)) if 0 < abs(mean) < math.inf else 0
+        decimals = max(0, 2 - int(size)) if size >= 0 else 1 - math.floor(size)
     error = f' ± {values.sem():.{decimals}f}' if len(values) > 1 else ''
     return f'{mean:.{decimals}f}{error}'
-
-
-def digits(value: float) -> int:
-    """Decimals that leave three digits, and two of what is less than 1."""
-    if not math.isfinite(value) or value == 0:
-        return 2
-    exponent = math.floor(math.log10(abs(value)))
-    return max(0, 2 - exponent) if exponent >= 0 else 1 - exponent
 
 
 def load_results(directory: Path) -> pd.DataFrame:
     """The results of all cells by seed, a row for each kind of figures."""
     cells = {Cell.of(p.stem): p for p in sorted(directory.glob('*-*-*-*.json'))}
-    frame = pd.DataFrame([
+    return pd.DataFrame([
         row for cell in sorted(cells, key=lambda cell: cell.seed)
         for row in rows_of(cell, json.loads(cells[cell].read_text()))
     ])
-    first = [
-        'combined', *LAYERS['springs_charges_fsprings'],
-        *(f'MSE {h}' for h in HALF_HORIZONS), 'ECE'
-    ]
-    return frame[[c for c in first if c in frame] +
-                 [c for c in frame if c not in first]]
 
 
 def rows_of(cell: Cell, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Of a model with its encoder's graphs (kind ''), with others, on either
-    half of the frames, and of what is scored without a model."""
+    """Of a model with its encoder's graphs (kind 'run') and with others, on
+    either half of the frames, and of what is scored without a model."""
     figures = result['figures']
+    accuracy = figures.get('edge_accuracy')
     kinds = {
-        '': figures,
-        **{
-            key: figures.get(key)
-            for key in ('refined', 'before')
-        },
+        'run': figures,
+        'refined': figures.get('refined', {}),
+        'before': figures.get('before', {}),
         'random': {
             'edge_accuracy': figures.get('random_accuracy')
         },
@@ -169,21 +148,25 @@ def rows_of(cell: Cell, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
         },
     }
     for half, of in figures.get('halves', {}).items():
-        kinds[half] = {**of, 'edge_accuracy': figures.get('edge_accuracy')}
+        kinds[half] = {**of, 'edge_accuracy': accuracy}
         kinds[f'static, {half}'] = {'rollout_mse': of['static_mse']}
-    made = (result['num_systems'][0], figures['num_systems'],
-            ', '.join(f'{k} {v}' for k, v in result['provenance'].items()))
     for kind, of in kinds.items():
-        row = flat(of or {}, LAYERS.get(cell.dataset, []))
-        if kind == 'refined' and row:
+        row = flat(of, LAYERS.get(cell.dataset, []))
+        if kind == 'refined':
+            law_error = figures.get('law_error', {})
             row |= {
-                f'{name} law error': 100 * error
-                for name, error in figures.get('law_error', {}).items()
+                f'{name} law error': 100 * e
+                for name, e in law_error.items()
             }
-        if row and kind in ('', 'refined', 'observed', 'following'):
+        if row and kind in ('run', 'refined', 'observed', 'following'):
             row['minutes'] = result['minutes']
         if row:
-            yield {**cell._asdict(), 'kind': kind, 'made': made, **row}
+            yield {
+                **cell._asdict(), 'kind': kind,
+                **row, 'trained': result['num_systems'][0],
+                'tested': figures['num_systems'],
+                'machine': ', '.join(map(str, result['provenance'].values()))
+            }
 
 
 def flat(figures: Mapping[str, Any], layers: list[str]) -> dict[str, float]:
@@ -191,9 +174,12 @@ def flat(figures: Mapping[str, Any], layers: list[str]) -> dict[str, float]:
     accuracy, row = figures.get('edge_accuracy'), {}
     if accuracy:
         shares = (accuracy['combined'], *accuracy['layers'])
-        row = dict(zip(['combined', *layers], (100 * s for s in shares)))
+        row = {
+            name: 100 * share
+            for name, share in zip(['combined', *layers], shares)
+        }
     errors = figures.get('rollout_mse') or {}
-    row |= {f'MSE {horizon}': 1e5 * e for horizon, e in errors.items()}
+    row |= {f'MSE {horizon}': 1e5 * error for horizon, error in errors.items()}
     if figures.get('calibration_error'):
         row['ECE'] = 100 * figures['calibration_error']['combined']
     return row
@@ -203,14 +189,14 @@ def paper_table(frame: pd.DataFrame, columns: list[str],
                 paper: Mapping[str, tuple[float, ...]]) -> pd.DataFrame:
     """Table 1 or 2: ours beside the paper's."""
     run = frame['model'] + ' (' + frame['regime'].str.replace('_', ' ') + ')'
-    frame = frame.assign(label=frame['kind'].where(frame['kind'] != '', run))
-    frame = frame[frame['kind'].isin(['',
-                                      *BASELINES])].dropna(subset=columns[:1])
+    is_run = frame['kind'] == 'run'
+    frame = frame.assign(row=frame['kind'].mask(is_run, run))
     # Baselines are the same in all runs.
-    frame = frame[(frame['kind'] == '') | ~frame.duplicated('label')]
-    ours = means(frame[['label', *columns, 'minutes', 'seed']])
+    ours = frame[is_run
+                 | frame['kind'].isin(BASELINES) & ~frame.duplicated('row')]
+    ours = means(ours.dropna(subset=columns[:1]), 'row', [*columns, 'minutes'])
     theirs = pd.DataFrame.from_dict(paper, 'index', columns=columns)
-    theirs = means(theirs.rename_axis('label').reset_index().assign(seed=''))
+    theirs = means(theirs.assign(row=theirs.index, seed=''), 'row', columns)
     return ours.rename(columns={
         c: f'{c}, ours'
         for c in columns
@@ -219,35 +205,39 @@ def paper_table(frame: pd.DataFrame, columns: list[str],
 
 def parameter_table(dataset: str) -> pd.DataFrame:
     """Table 3: numbers of parameters of untrained models, counted."""
-    rows = []
+    rows = {}
     for model, published in PARAMETERS[dataset].items():
         built = MODELS[model](4, 49, [2] * len(LAYERS[dataset]),
                               hidden_channels=256)
-        row = {'': model, 'K': '+'.join(map(str, EDGE_TYPES[dataset][model]))}
-        for part, theirs in zip(('encoder', 'decoder'), published):
-            ours = sum(p.numel() for p in getattr(built, part).parameters())
-            row |= {f'{part}, ours': ours, f'{part}, paper': theirs}
-        rows.append(row)
-    return pd.DataFrame(rows).set_index('')
+        ours = [
+            sum(p.numel() for p in part.parameters())
+            for part in (built.encoder, built.decoder)
+        ]
+        rows[model] = ('+'.join(map(str, EDGE_TYPES[dataset][model])), *ours,
+                       *published)
+    return pd.DataFrame.from_dict(
+        rows, 'index', columns=[
+            'K', 'encoder, ours', 'decoder, ours', 'encoder, paper',
+            'decoder, paper'
+        ])
 
 
-def labelled(frame: pd.DataFrame, labels: Mapping[tuple[str, str],
-                                                  str]) -> pd.DataFrame:
+def rows_by_kind(frame: pd.DataFrame, labels: Mapping[tuple[str, str],
+                                                      str]) -> pd.DataFrame:
     """The rows of regimes and kinds that have a label, in their order."""
-    keys = list(zip(frame['regime'], frame['kind']))
-    frame = frame.assign(label=[labels.get(key) for key in keys])
-    order = list(labels.values())
-    return frame.dropna(subset='label').sort_values(
-        'label', key=lambda column: column.map(order.index), kind='stable')
+    return pd.concat([
+        frame[(frame['regime'] == regime)
+              & (frame['kind'] == kind)].assign(row=label)
+        for (regime, kind), label in labels.items()
+    ])
 
 
 def notes_of(frame: pd.DataFrame, command: str) -> str:
     """Command, systems and machines behind a table."""
-    trained, tested, machines = (' or '.join(map(str, dict.fromkeys(values)))
-                                 for values in zip(*frame['made']))
-    num = len(frame.drop_duplicates(['dataset', 'model', 'regime', 'seed']))
+    trained, tested, machines = (' or '.join(map(str, frame[key].unique()))
+                                 for key in ('trained', 'tested', 'machine'))
     return (
-        f'Made by `{command}` of {num} runs, trained on {trained} systems '
-        f'and measured on {tested} of the test split, with {machines}; ± is '
-        f'the standard error of the mean over seeds. How to read it: '
+        f'Made by `{command}`; trained on {trained} systems and measured on '
+        f'{tested} of the test split, with {machines}; ± is the standard '
+        f'error of the mean over seeds. How to read it: '
         f'[README](../README.md#how-to-read-the-tables).')

@@ -101,8 +101,8 @@ def test_another_process_is_left_alone(result, places, capsys):
 def test_a_run_that_fails_does_not_stop_the_others(places, capsys):
     base, arguments = places
     other = 'springs_charges-fnri-true_graph-0'
-    with pytest.raises(SystemExit, match='Failed: springs_charges-nri-none-0;'):
-        main(['--cell', 'springs_charges-nri-none-0', other, *arguments])
+    with pytest.raises(SystemExit, match='Failed: nowhere-nri-learned-0;'):
+        main(['--cell', 'nowhere-nri-learned-0', other, *arguments])
     figures = json.loads(
         (base / 'results' / 'smoke' / f'{other}.json').read_text())['figures']
     assert 'rollout_mse' in figures and 'edge_accuracy' not in figures

@@ -30,9 +30,9 @@ def test_a_line_for_each_label():
             'label': ['b', 'a', 'b'],
             'seed': [0, 0, 1],
             'combined': [50., 20., 70.]
-        }))
+        }), 'label', ['combined', 'charges'])
     assert markdown(table).splitlines() == [
-        '|  | combined | seeds |', '| --- | ---: | ---: |',
+        '| label | combined | seeds |', '| --- | ---: | ---: |',
         '| b | 60.0 ± 10.0 | 0 1 |', '| a | 20.0 | 0 |'
     ]
 
@@ -82,7 +82,7 @@ def test_tables_of_committed_results(tables):
     assert '| 0 1 2 | 94.0 | 98.0 | 95.8 |' in found['table1']
     assert '| random | 25.1 | 50.0 | 50.2 |' in found['table1']
     assert '| static | 22.5 | 311 | 843 |' in found['table2']
-    assert '| nri | 4 | 710660 | 710660 | 406020 | 406020 |' in found['table3']
+    assert '| nri | 4 | 710660 | 406020 | 710660 | 406020 |' in found['table3']
     assert '## nri_charged' in found['laws']
     assert '| em: refined | 100.0 ± 0.0 |' in found['laws']
     row, = [

@@ -8,7 +8,6 @@ from pyg_fnri.inference.evidence import (
     all_types,
     find_choices,
 )
-from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.nn import (
     FNRI,
     CategoricalLatent,
@@ -124,24 +123,3 @@ def test_errors_are_those_of_the_decoders_step(make_system, make):
         still = DecoderEvidence(model, 0 * data.x, data.edge_index, choices)
         assert torch.equal(still.scale, linear_step.scale)
         assert still.errors(channels).isfinite().all()
-
-
-def test_force_laws_give_the_same_either_way(batch, make_model):
-    # Impulses along the observed path and integration of the laws differ
-    # where particles meet, not elsewhere.
-    model = make_model(batch.edge_label, half_width=5.0)
-    layer = model.decoder.layer
-    layer.num_substeps = 8
-    choices = find_choices(batch.edge_index, undirected=True)
-    transitions = Transitions([batch.x], choices, layer.interval,
-                              layer.half_width)
-    impulses = ImpulseEvidence(transitions, layer)
-    steps = DecoderEvidence(model, batch.x, batch.edge_index, choices)
-    channels = torch.randint(2, (choices.edge.numel(), 2)).float()
-    # Both in physical units.
-    first = impulses.errors(channels) * impulses.scale
-    second = steps.errors(channels) * steps.scale * model.scaling.scale
-    typical = first[transitions.valid].abs().median(0).values
-    difference = (first - second)[transitions.valid].abs()
-    assert (difference.median(0).values < 0.02 * typical).all()
-    assert (difference.quantile(0.9, dim=0) < 0.3 * typical).all()

@@ -6,11 +6,7 @@ from torch_geometric.data import Batch
 
 from pyg_fnri.inference import noise, refine
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
-from pyg_fnri.inference.noise import (
-    DecorrelatedEvidence,
-    autocorrelation,
-    decorrelated,
-)
+from pyg_fnri.inference.noise import DecorrelatedEvidence, autocorrelation
 from pyg_fnri.inference.search import GraphSearch
 
 
@@ -134,14 +130,6 @@ def test_what_many_steps_add_up_to_is_never_exact():
                 covariance += band.diag(lag) + band.diag(-lag)
             assert torch.linalg.eigvalsh(
                 covariance)[0] > 0.99 * noise.LEAST_VARIANCE
-
-
-def test_without_noise_nothing_changes(problem):
-    search, evidence = problem
-    errors = steps(len(evidence.change), 11, 0, 1).repeat(1, 1, 2).cumsum(1)
-    assert decorrelated(evidence, errors) is evidence
-    errors = steps(len(evidence.change), 11, 1).repeat(1, 1, 2)
-    assert isinstance(decorrelated(evidence, errors), DecorrelatedEvidence)
 
 
 def test_graphs_are_better_and_surer_in_noise(systems, make_model, monkeypatch):

@@ -1,5 +1,4 @@
 import copy
-import itertools
 import math
 from importlib import import_module
 
@@ -69,18 +68,6 @@ def test_directions_apart(simulate_systems, make_model):
     assert share(apart, truth) > 0.98 and share(together, truth) < 0.7
 
 
-def test_a_likelihood_is_fitted_to_the_residuals(systems, make_model, flip,
-                                                 monkeypatch):
-    batch = noisy(systems[:32], 0.03)
-    model = make_model(flip(batch.edge_label, batch.edge_index, 0.15))
-    right = []
-    for num_fits in (2, 0):
-        monkeypatch.setattr(MODULE, 'NUM_FITS', num_fits)
-        found = refine(model, batch, num_restarts=0)
-        right.append(share(found.edge_type, batch.edge_label))
-    assert right[0] > 0.95 and right[1] < right[0] - 0.05
-
-
 def test_restarts_find_what_the_guess_does_not_lead_to(simulate_systems,
                                                        make_model, monkeypatch):
     batch = Batch.from_data_list(simulate_systems(6, 8))
@@ -107,26 +94,6 @@ def test_restarts_find_what_the_guess_does_not_lead_to(simulate_systems,
     assert active[:-1] == sorted(active[:-1], reverse=True)
 
 
-def test_the_best_graphs_of_three_particles_are_found(simulate_systems,
-                                                      make_model):
-    batch = Batch.from_data_list(simulate_systems(30, 3))
-    # Numbers of systems may have gaps, such as after filtering.
-    batch.batch = batch.batch + (batch.batch > 1)
-    model = make_model(torch.randint(2, (180, 2)), confidence=0.5)
-    search, layer = GraphSearch(model, batch), model.decoder.layer
-    evidence = ImpulseEvidence(Transitions([batch.x], search.choices, 0.1),
-                               layer)
-    seen = MODULE.find_graphs(search, evidence, MODULE.ANNEALING, 24,
-                              torch.Generator().manual_seed(0))
-    stage = MODULE.fit_errors(seen.errors(search.channels), 0.1)
-    found, each = search.cost(seen, stage), []
-    for graph in itertools.product(range(4), repeat=3):
-        search.choice = torch.tensor(graph).repeat(30)
-        each.append(search.cost(seen, stage))
-    best = torch.stack(each).amin(0)
-    assert (found <= best + 1e-2).double().mean() > 0.95
-
-
 def test_labels_and_continuation_are_not_used(systems, make_model, flip):
     batch = noisy(systems[:6], 0.02)
     model = make_model(flip(batch.edge_label, batch.edge_index, 0.2)).train()
@@ -141,23 +108,6 @@ def test_labels_and_continuation_are_not_used(systems, make_model, flip):
     assert model.training and model.decoder.layer.training
     for key, value in model.state_dict().items():
         assert torch.equal(value, before[key]), key
-
-
-def test_systems_of_different_size(simulate_systems, make_model, flip):
-    systems = [
-        data for pair in zip(simulate_systems(12, 3), simulate_systems(12, 6),
-                             simulate_systems(12, 2)) for data in pair
-    ]
-    batch = Batch.from_data_list(systems)
-    guess = flip(batch.edge_label, batch.edge_index, 0.2)
-    found = refine(make_model(guess), batch, num_restarts=0)
-    assert share(found.edge_type, batch.edge_label) > 0.95
-    start = 0
-    for data in systems[:6]:
-        rows = slice(start, start + data.num_edges)
-        start += data.num_edges
-        alone = refine(make_model(guess[rows]), data, num_restarts=0)
-        assert torch.equal(found.edge_type[rows], alone.edge_type)
 
 
 def test_any_decoder(systems):
@@ -192,13 +142,6 @@ def test_walls_are_no_forces_to_those_who_know_them(make_model, flip,
     assert torch.equal(everywhere, guess)
     with pytest.raises(ValueError, match='half_width'):
         sample_posterior(make_model(guess, half_width=1e-3), batch)
-
-
-def test_frames_of_the_wrong_kind(systems, make_model):
-    data, model = systems[0], make_model(systems[0].edge_label)
-    for x in (data.x * math.nan, data.x[..., :3], data.x[:, 0]):
-        with pytest.raises(ValueError):
-            refine(model, Data(x=x, edge_index=data.edge_index))
 
 
 def test_no_candidate_edges(make_model):

@@ -31,89 +31,78 @@ def random_start(search):
     return torch.randn(search.log_prior.size()).softmax(-1)
 
 
-def dense_design(evidence, num_choices, num_channels):
-    """What is to be explained, and what a unit of each channel of each choice
-    explains of it, by trying one after the other: :obj:`[R]` and
-    :obj:`[R, V * C]`."""
-    evidence.effect = evidence.effect.double()
-    evidence.change = evidence.change.double()
-    units = torch.eye(num_choices * num_channels, dtype=torch.double)
-    change = evidence.errors(torch.zeros(num_choices, num_channels).double())
-    effect = torch.stack(
-        [(change - evidence.errors(unit.view(num_choices, -1))).flatten()
-         for unit in units], dim=-1)
-    return change.flatten(), effect
-
-
 def dense_relax(search, evidence, annealing, start):
     """The same by the book: each particle's equations are of all channels of
     the batch, and messages are found one after the other."""
-    options, q = search.options.double(), start.double()
-    num_choices, num_channels = len(q), options.size(1)
-    num_nodes, *size = evidence.change.size()
-    change, effect = dense_design(evidence, num_choices, num_channels)
-    change, effect = change.view(num_nodes,
-                                 -1), effect.view(num_nodes, -1,
-                                                  num_choices * num_channels)
-    blocks = [
-        slice(v * num_channels, (v + 1) * num_channels)
-        for v in range(num_choices)
-    ]
-    choices, acting = search.choices, []
-    for v in range(num_choices):
-        acting.append((v, int(choices.receiver[v])))
-        if bool(choices.mutual[v]):
-            acting.append((v, int(choices.sender[v])))
-    nothing = (torch.zeros(num_channels, num_channels).double(),
-               torch.zeros(num_channels).double())
-    said = {key: nothing for key in acting}
-    channels = (q @ options).flatten()
+    evidence.effect = evidence.effect.double()
+    evidence.change = evidence.change.double()
+    options, q, choices = search.options.double(), start.double(
+    ), search.choices
+    size = num_choices, num_channels = len(q), options.size(1)
+    change = evidence.errors(q.new_zeros(size)).flatten(1)
+    effect = torch.stack([
+        change - evidence.errors(unit.view(size)).flatten(1)
+        for unit in torch.eye(num_choices * num_channels).double()
+    ], -1)  # [num_nodes, T * F, V * C]
+    acting = [*enumerate(choices.receiver.tolist())]
+    acting += [(v, node) for v, node in enumerate(choices.sender.tolist())
+               if choices.mutual[v]]
+    sent = {
+        key: (q.new_zeros(num_channels,
+                          num_channels), q.new_zeros(num_channels))
+        for key in acting
+    }
+    channels = q @ options
     for stage in annealing:
-        errors = (change - effect @ channels).view(num_nodes, *size)
+        errors = (change - effect @ channels.flatten()).view_as(evidence.change)
         weight = 2 * stage.weight(errors).flatten(1)
         normal = effect.mT @ (weight.unsqueeze(2) * effect)
         right = (effect.mT @ (weight * change).unsqueeze(2)).squeeze(2)
         for _ in range(relaxation.NUM_ROUNDS):
             mean = q @ options
-            variance = q @ options.square() - mean.square()
-            precision = 1 / variance.clamp(min=1e-2)
+            variance = (q @ options.square() - mean.square()).clamp(min=1e-2)
+            own = [*zip((1 / variance).diag_embed(), mean / variance)]
+            known = received(sent, own)
             new = {}
             for v, node in acting:
                 matrix, side = normal[node].clone(), right[node].clone()
-                for u in range(num_choices):
-                    if u == v:
-                        continue  # What others say of the pair is not told.
-                    matrix[blocks[u], blocks[u]] += precision[u].diag()
-                    side[blocks[u]] += precision[u] * mean[u]
-                    for other in [n for w, n in acting if w == u and n != node]:
-                        matrix[blocks[u], blocks[u]] += said[u, other][0]
-                        side[blocks[u]] += said[u, other][1]
-                own = torch.zeros(len(side), dtype=torch.bool)
-                own[blocks[v]] = True
+                for u in {*range(num_choices)} - {v}:
+                    block = slice(u * num_channels, (u + 1) * num_channels)
+                    less = sent.get((u, node), (0, 0))
+                    matrix[block, block] += known[u][0] - less[0]
+                    side[block] += known[u][1] - less[1]
+                to = torch.zeros(len(side), dtype=torch.bool)
+                to[v * num_channels:(v + 1) * num_channels] = True
                 # The Schur complement: all other channels follow.
-                gain = torch.linalg.solve(matrix[~own][:, ~own],
-                                          matrix[~own][:, own])
-                bend = matrix[own][:, own] - matrix[own][:, ~own] @ gain
-                pull = side[own] - gain.t() @ side[~own]
+                gain = torch.linalg.solve(matrix[~to][:, ~to], matrix[~to][:,
+                                                                           to])
+                bend = matrix[to][:, to] - matrix[to][:, ~to] @ gain
+                pull = side[to] - gain.t() @ side[~to]
                 new[v, node] = tuple(a + relaxation.DAMPING * (b - a)
-                                     for a, b in zip((bend, pull), said[v,
+                                     for a, b in zip((bend, pull), sent[v,
                                                                         node]))
-            said = new
-            heard = [[
-                sum(said[key][part] for key in acting if key[0] == v)
-                for v in range(num_choices)
-            ] for part in range(2)]
+            sent = new
             score = stage.prior_weight * search.log_prior.double()
-            for v in range(num_choices):
+            for v, (bend,
+                    pull) in enumerate(received(sent, [(0, 0)] * num_choices)):
                 for m, z in enumerate(options):
-                    score[v, m] += heard[1][v] @ z - z @ heard[0][v] @ z / 2
+                    score[v, m] += pull @ z - z @ bend @ z / 2
             q = score.softmax(-1)
-        channels = torch.cat([
-            torch.linalg.solve(heard[0][v] + precision[v].diag(),
-                               heard[1][v] + precision[v] * mean[v])
-            for v in range(num_choices)
+        channels = torch.stack([
+            torch.linalg.solve(bend, pull)
+            for bend, pull in received(sent, own)
         ])
     return q.argmax(-1)
+
+
+def received(sent, own):
+    """What each pair is sent, added to its own."""
+    return [
+        tuple(
+            sum((message[part]
+                 for (u, _), message in sent.items() if u == v), own[v][part])
+            for part in range(2)) for v in range(len(own))
+    ]
 
 
 @pytest.fixture(scope='module')
@@ -207,57 +196,6 @@ def test_systems_side_by_side_equal_one_by_one(simulate_systems, make_model,
         search, evidence = problem(make_model(guess[rows], **options), data)
         alone = relax(search, evidence, ANNEALING[:3], start[owner == number])
         assert torch.equal(together[owner == number], alone)
-
-
-def test_parts_hold_as_many_systems_as_fit(simulate_systems, make_model,
-                                           monkeypatch):
-    systems = [*simulate_systems(3, 6), *simulate_systems(3, 4)]
-    batch = Batch.from_data_list([systems[i] for i in (0, 3, 4, 1, 2, 5)])
-    search, evidence = problem(make_model(0 * batch.edge_label), batch)
-    owner = batch.batch[search.choices.receiver]
-    # Matrices, and rows of 48 transitions by 4 features, of each particle.
-    small, large = (n * (2 * (n - 1)) * (2 * (n - 1) + 192) for n in (4, 6))
-    for limit, sizes in [(2 * small, [2, 1, 1, 1, 1]), (3 * large, [4, 2])]:
-        monkeypatch.setattr(relaxation, 'NUM_ENTRIES', limit)
-        parts = list(relaxation._parts(search, evidence))
-        assert [owner[part].unique().numel() for part in parts] == sizes
-        assert torch.equal(
-            torch.cat(parts).sort().values, torch.arange(owner.numel()))
-
-
-def test_begins_where_it_is_told_to(dozens, make_model):
-    search, evidence = problem(make_model(0 * dozens.edge_label), dozens)
-    types = dozens.edge_label[search.choices.edge].unsqueeze(1)
-    truth = (search.types == types).all(-1).int().argmax(-1)
-    sharp = [AnnealingStep(1e-3, 0.0)]
-    uniform = torch.full_like(search.log_prior, 0.25)
-    there = torch.nn.functional.one_hot(truth, 4).float()
-    right = [(relax(search, evidence, sharp, start) == truth).double().mean()
-             for start in (uniform, there)]
-    assert right[0] < 0.9 and right[1] > 0.99
-
-
-@pytest.mark.parametrize('undirected', [True, False])
-def test_order_of_particles_and_edges_does_not_matter(systems, make_model,
-                                                      undirected):
-    # Few frames, for not everything to be clear.
-    data = Batch.from_data_list(systems[:8])
-    data.x = data.x[:, :6]
-    guess = torch.randint(2, data.edge_label.size())
-    expected, evidence = problem(make_model(guess, undirected=undirected), data)
-    expected.choice = relax(expected, evidence, ANNEALING[:3])
-    # Within each system, as systems do.
-    place = torch.cat([5 * i + torch.randperm(5) for i in range(8)])
-    order = torch.randperm(data.num_edges)
-    other = data.clone()
-    other.x[place] = data.x
-    other.edge_index = place[data.edge_index][:, order]
-    model = make_model(guess[order], undirected=undirected)
-    search, evidence = problem(model, other)
-    search.choice = relax(search, evidence, ANNEALING[:3])
-    assert torch.equal(search.result().edge_type,
-                       expected.result().edge_type[order])
-    assert (expected.result().edge_type != guess).any()
 
 
 def test_where_laws_say_nothing_the_encoder_decides(systems, make_model):

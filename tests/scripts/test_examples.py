@@ -77,9 +77,9 @@ def test_tables_that_do_not_fit_are_refused(compare, inferred, true):
 
 
 def test_edges_without_interaction_have_no_weight(load_script, tiny_root):
-    script = load_script('examples/explain')
+    script = load_script('examples/pyg_tools')
     dataset = ParticleSystems(tiny_root, num_systems=(64, 32, 32))
-    model = script.train(dataset, num_epochs=2)
+    model = script.train_conv(dataset, num_epochs=2)
     data = next(d for d in dataset if 2 <= d.edge_label[:4].any(-1).sum() <= 3)
     weight = script.explain(model, data, particle=0)
     interacts, to_particle = data.edge_label.any(-1), data.edge_index[1] == 0
@@ -87,18 +87,31 @@ def test_edges_without_interaction_have_no_weight(load_script, tiny_root):
     assert weight[interacts & to_particle].max() > 0.5
 
 
-def test_explain_prints_each_edge(load_script, tmp_path, capsys):
-    load_script('examples/explain').main(
+def test_directions_that_are_added_have_the_type_of_their_reverse(
+        load_script, tmp_path):
+    script = load_script('examples/pyg_tools')
+    dataset, plain = (script.near_pairs(str(tmp_path), 'train')
+                      for _ in range(2))
+    plain.transform = None
+    for data, whole in zip(dataset[:8], plain[:8]):
+        assert data.is_undirected() and data.num_edges < whole.num_edges
+        types = dict(
+            zip(map(tuple,
+                    whole.edge_index.t().tolist()), whole.edge_label.tolist()))
+        assert data.edge_label.tolist() == [
+            types[edge] for edge in map(tuple,
+                                        data.edge_index.t().tolist())
+        ]
+        assert torch.isfinite(data.walk).all()
+
+
+def test_tools_of_pyg_run(load_script, tmp_path, capsys):
+    load_script('examples/pyg_tools').main(
         ['--root', str(tmp_path), '--num-epochs', '1'])
-    lines = capsys.readouterr().out.splitlines()
+    first, *lines = capsys.readouterr().out.splitlines()[-5:]
+    assert 'validation loss' in first
     assert [line.split(':')[0] for line in lines
             ] == [f'from {sender} to 0' for sender in (1, 2, 3, 4)]
-
-
-def test_a_data_module_trains(load_script, tmp_path, capsys):
-    load_script('examples/lightning_data').main(
-        ['--root', str(tmp_path), '--max-steps', '3'])
-    assert '3 steps, validation loss ' in capsys.readouterr().out
 
 
 def test_the_example_is_made_again(load_script, tmp_path):
@@ -131,8 +144,8 @@ def test_graphs_are_found_from_the_table_alone(load_script, tmp_path, capsys):
         str(TABLE), '--out', run
     ])
     load_script('infer').main([
-        '--checkpoint', f'{run}/best.ckpt', '--data', str(TABLE), '--refine',
-        '--out', graphs
+        '--checkpoint', f'{run}/best.ckpt', '--data',
+        str(TABLE), '--refine', '--out', graphs
     ])
     capsys.readouterr()
     load_script('examples/compare_graphs').main(
@@ -180,22 +193,3 @@ def test_a_posterior_goes_to_other_layers(load_script, tiny_run, tmp_path,
     ])
     shares = re.findall(r'([\d.]+)%', capsys.readouterr().out)
     assert all(0 < float(share) < 100 for share in shares)
-
-
-def test_directions_that_are_added_have_the_type_of_their_reverse(
-        load_script, tmp_path, capsys):
-    script = load_script('examples/transforms')
-    dataset, plain = (script.make_dataset(str(tmp_path)) for _ in range(2))
-    plain.transform = None
-    for data, whole in zip(dataset[:8], plain[:8]):
-        assert data.is_undirected() and data.num_edges < whole.num_edges
-        types = dict(
-            zip(map(tuple,
-                    whole.edge_index.t().tolist()), whole.edge_label.tolist()))
-        assert data.edge_label.tolist() == [
-            types[edge] for edge in map(tuple,
-                                        data.edge_index.t().tolist())
-        ]
-        assert torch.isfinite(data.walk).all()
-    script.main(['--root', str(tmp_path)])
-    assert capsys.readouterr().out.count('predicted [320, 10, 4]') == 2
