@@ -45,6 +45,8 @@ from pyg_fnri.plot import plot_trajectories
 from pyg_fnri.training import Config, RelationalInference, fit, load_checkpoint
 from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
 
+#: Of rollouts along either half; table 2 has three of them.
+HORIZONS = (1, 5, 10, 20, 40)
 PAPER, MODELS = list(LAYERS), ['nri', 'fnri', 'sfnri']
 #: Data sets, models and regimes of a table or figure.
 PARTS: dict[str, tuple[list[str], list[str], list[str]]] = {
@@ -267,7 +269,7 @@ def measure_half(module: RelationalInference, test: Systems,
     for batch in batches if half == 'observed' else []:
         batch.y = batch.x
     figures = evaluate(module.model, batches, module.units,
-                       module.config.num_edge_types, (1, 5, 10, 20, 40))
+                       module.config.num_edge_types, HORIZONS)
     return {key: figures[key] for key in ('rollout_mse', 'static_mse')}
 
 
@@ -300,9 +302,8 @@ def write_table(part: str, args: argparse.Namespace) -> None:
                 rows = tables.rows_by_kind(rows[rows['model'] == 'fnri'],
                                            ROWS[part])
                 figures = [
-                    c for c in rows
-                    if 'MSE' in c or c in ('combined', *layers, 'ECE',
-                                           'minutes') or 'law error' in c
+                    'combined', *layers, *(f'MSE {h}' for h in HORIZONS), 'ECE',
+                    *rows.filter(like='law error'), 'minutes'
                 ]
                 found[name] = tables.means(rows, 'row', figures)
             if part == 'compression':

@@ -87,11 +87,11 @@ def select_layers(
     train, val = _without_labels(train), _without_labels(val)
     runs: dict[tuple[int, ...], list[dict[str, Any]]] = {}
     failures = []
-    # Types that stand for an interaction, then combinations of types.
-    by_size = sorted({tuple(c)
-                      for c in candidates}, key=lambda types:
-                     (sum(types) - len(types), math.prod(types)))
-    for types in by_size:
+    if len(test) < 2:
+        raise ValueError(
+            f'test has {len(test)} systems: a standard error takes '
+            f'at least two.')
+    for types in sorted({tuple(c) for c in candidates}, key=_size):
         for seed in seeds:
             name = '-'.join(map(str, types)) + f'-seed-{seed}'
             place = os.path.join(out, name)
@@ -101,7 +101,7 @@ def select_layers(
             try:
                 module = fit(settings, train, val, place, resume=resume,
                              overwrite=not resume, **kwargs)
-            except RuntimeError as error:  # Others may fit or converge.
+            except RuntimeError as error:  # Others may fit in memory.
                 failures.append(f'{name} failed and is left out: {error}')
             else:
                 runs.setdefault(types, []).append(_measure(module, test))
@@ -134,6 +134,11 @@ def plot_selection(table: pd.DataFrame) -> Figure:
         ax.set_xticks(x, table['candidate'])
         ax.set_xlabel('types of each layer; orange: recommended')
     return figure
+
+
+def _size(types: tuple[int, ...]) -> tuple[int, int]:
+    """Types that stand for an interaction, then combinations of types."""
+    return sum(types) - len(types), math.prod(types)
 
 
 def _without_labels(dataset: InMemoryDataset) -> InMemoryDataset:
@@ -170,25 +175,14 @@ def _measure(module: RelationalInference,
         metric = EdgeAccuracy(true, sizes)
         metric.update(types, batch.edge_label)
         accuracy = metric.compute().combined.item()
-    return {
-        'error':
-        _error(module, batch, types, steps).numpy(),
-        'linear':
-        _error(module, batch, None, steps).numpy(),
-        'shuffled':
-        _error(module, batch, _shuffled(types, batch), steps).numpy(),
-        'entropy':
-        np.mean([
-            posterior_entropy(q).item() / math.log(q.size(-1))
-            for q in posterior
-        ]),
-        'types':
-        types,
-        'num_used':
-        num_used,
-        'accuracy':
-        accuracy
-    }
+    entropy = [
+        posterior_entropy(q).item() / math.log(q.size(-1)) for q in posterior
+    ]
+    shuffled = _error(module, batch, _shuffled(types, batch), steps)
+    return dict(error=_error(module, batch, types, steps).numpy(),
+                linear=_error(module, batch, None, steps).numpy(),
+                shuffled=shuffled.numpy(), entropy=np.mean(entropy),
+                types=types, num_used=num_used, accuracy=accuracy)
 
 
 def _error(module: RelationalInference, batch: Batch, types: Optional[Tensor],
@@ -201,9 +195,8 @@ def _error(module: RelationalInference, batch: Batch, types: Optional[Tensor],
         predicted = linear_rollout(module.linear_step, y, steps)
     else:
         edge_attr = per_mass(model.latent.encode_types(types), batch)
-        predicted = module.units(
-            model.decode(batch.y, batch.edge_index, edge_attr, steps))[:,
-                                                                       first:]
+        predicted = model.decode(batch.y, batch.edge_index, edge_attr, steps)
+        predicted = module.units(predicted)[:, first:]
     square = (predicted - y[:, 1:]).square().mean(dim=(1, 2)).double()
     mean = scatter(square, batch.batch, reduce='mean')
     # A rollout that diverges is infinitely wrong; no error has no logarithm.
@@ -223,63 +216,43 @@ def _shuffled(types: Tensor, batch: Batch) -> Tensor:
 
 def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> pd.DataFrame:
     """A row for each candidate, one of them recommended."""
-    errors = {
-        types: np.stack([run['error'] for run in found])
-        for types, found in runs.items()
-    }
-    means = [
-        _difference(error, np.zeros_like(error[:1]))[0]
-        for error in errors.values()
-    ]
-    if not np.isfinite(means).any():
+    errors = {of: np.stack([r['error'] for r in runs[of]]) for of in runs}
+    best = min(errors, key=lambda of: errors[of].mean())
+    if not np.isfinite(errors[best]).all():
         raise ValueError('No candidate has predictions that stay finite in all '
                          'held-out systems; train longer, or at a lower '
                          'learning_rate.')
-    best = list(errors)[int(np.argmin(means))]
     rows = []
-    for (types, found), mean in zip(runs.items(), means):
-        row = {
-            'candidate': ','.join(map(str, types)),
-            'num_seeds': len(found),
-            'error': 1e5 * math.exp(mean)
-        }
+    for types, found in runs.items():
+        row = dict(candidate=','.join(map(str, types)), num_seeds=len(found),
+                   error=1e5 * math.exp(errors[types].mean()))
         shuffled = np.mean([run['shuffled'] for run in found], 0)
-        for name, ours, theirs in (
-            ('best', errors[types], errors[best]),
-            ('linear', errors[types], found[0]['linear'][None]),
-                # The same models: seeds do not differ on their own.
-            ('shuffled', errors[types].mean(0)[None], shuffled[None])):
+        # With shuffled types, models are the same: seeds do not differ.
+        for name, ours, theirs in (('best', errors[types],
+                                    errors[best]), ('linear', errors[types],
+                                                    found[0]['linear'][None]),
+                                   ('shuffled', errors[types].mean(0)[None],
+                                    shuffled[None])):
             log, spread = ((0., 0.) if ours is theirs else _difference(
                 ours, theirs))
-            row |= {
-                f'ratio_to_{name}': math.exp(log),
-                f'ratio_to_{name}_se': math.exp(log) * spread
-            }
-        pairs = pd.DataFrame([
+            row[f'ratio_to_{name}'] = math.exp(log)
+            row[f'ratio_to_{name}_se'] = math.exp(log) * spread
+        pairs: list[Any] = [
             agreement(a['types'], b['types'], types)
             for a, b in combinations(found, 2)
-        ], columns=['share', 'chance', 'adjusted'], dtype=float)
-        rows.append({
-            **row, 'entropy_share':
-            np.mean([run['entropy'] for run in found]),
-            'types_used':
-            sum(run['num_used'] for run in found),
-            'types':
-            len(found) * sum(types),
-            'agreement':
-            pairs['share'].mean(),
-            'agreement_by_chance':
-            pairs['chance'].mean(),
-            'agreement_adjusted':
-            pairs['adjusted'].mean(),
-            'edge_accuracy':
-            np.mean([run['accuracy'] for run in found])
-        })
+        ]
+        agreed = np.array(pairs or [3 * [None]], dtype=float).mean(0)
+        names = ('agreement', 'agreement_by_chance', 'agreement_adjusted')
+        rows.append(
+            dict(row, **dict(zip(names, agreed)),
+                 entropy_share=np.mean([run['entropy'] for run in found]),
+                 types_used=sum(run['num_used'] for run in found),
+                 types=len(found) * sum(types),
+                 edge_accuracy=np.mean([run['accuracy'] for run in found])))
     table = pd.DataFrame(rows)
     ratio = table['ratio_to_best']
-    within = (table['candidate'] == ','.join(map(
-        str, best))) | (np.log(ratio) <= table['ratio_to_best_se'] / ratio)
-    # The first, and so the smallest.
+    within = np.log(ratio) <= table['ratio_to_best_se'] / ratio
+    # The first, and so the smallest; the best one is among them.
     return table.assign(recommended=table.index == within.argmax())
 
 

@@ -27,7 +27,7 @@ import hashlib
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Optional
+from typing import Any, Optional
 
 from rich.console import Console
 
@@ -109,7 +109,7 @@ def print_card(splits: Sequence[ParticleSystems]) -> None:
         f'{train.seed}, split by {train.split_by}')
     for dataset in splits:
         console.print(f'  {dataset.processed_paths[0]}')
-    rows = {}
+    rows: dict[str, list[Any]] = {}
     for dataset in splits:
         share = interacting_share(dataset)
         rows[dataset.split] = [
@@ -119,17 +119,16 @@ def print_card(splits: Sequence[ParticleSystems]) -> None:
     console.print(
         make_table('Share of the pairs that interact',
                    ['split', 'systems', *share, 'SHA-256 of x'], rows, '.3f'))
+    paper = published(ROLLOUT_MSE, train.name, 'static')
     rows = {}
-    if train.num_particles == 5 and train.split_by == 'system':
-        rows['paper'] = published(ROLLOUT_MSE, train.name, 'static')
+    if paper and train.num_particles == 5 and train.split_by == 'system':
+        rows['paper'] = [*paper]
     errors = static_error(train, test).values()
     rows['here, test split'] = [1e5 * error for error in errors]
     console.print(
         make_table('Static rollout, mean squared error (1e-5, min-max units)',
-                   ['', *(f'{h} step{"s"[:h - 1]}' for h in HORIZONS)], {
-                       row: values
-                       for row, values in rows.items() if values
-                   }, '.1f'))
+                   ['', *(f'{h} step{"s"[:h - 1]}' for h in HORIZONS)], rows,
+                   '.1f'))
 
 
 if __name__ == '__main__':

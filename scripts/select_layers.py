@@ -16,11 +16,10 @@ share of edges that are right, too.
 Runs are short by default; compare again with a higher --max-steps before
 believing it: runs that are there are trained on, not anew.
 
-Writes selection.csv, selection.json and selection.png into --out, beside the
-runs, such as OUT/2-2-seed-0/best.ckpt, for scripts/infer.py.
+Writes selection.csv and selection.png into --out, beside runs such as
+OUT/2-2-seed-0/best.ckpt, for scripts/infer.py.
 """
 import argparse
-import json
 import os
 from typing import Optional
 
@@ -91,15 +90,10 @@ def main(argv: Optional[list[str]] = None) -> None:
                               val_every=run.val_every,
                               accelerator=run.accelerator)
     print(found.table.round(3).T.to_string())
-    recommended = ' '.join(map(str, found.recommended))
-    print(f'Recommended: --num-edge-types {recommended}')
+    print('Recommended: --num-edge-types', *found.recommended)
     print(*(f'Warning: {warning}' for warning in found.warnings), sep='\n')
-    record = {'recommended': found.recommended, 'warnings': found.warnings}
     with written_whole(os.path.join(run.out, 'selection.csv')) as part:
         found.table.to_csv(part, index=False)
-    with written_whole(os.path.join(run.out, 'selection.json')) as part:
-        with open(part, 'w') as file:
-            json.dump(record, file, indent=2)
     with written_whole(os.path.join(run.out, 'selection.png')) as part:
         plot_selection(found.table).savefig(part, format='png')
 

@@ -29,11 +29,6 @@ class NRIFolder(StoredSystems):
 
     with a suffix before `.npy` that NRI adds, such as `_springs5`.
 
-    .. code-block:: python
-
-        train = NRIFolder('datasets', 'data/springcharge_5', split='train',
-                          transform=SplitTrajectory(49))
-
     **Edge types** number the values in the files of all splits, in each layer
     by itself: 0, if it occurs, is type 0, no interaction, and the others are
     types 1, 2, ... in ascending order. So {0, 0.5, 1} becomes {0, 1, 2}. Where
@@ -53,15 +48,13 @@ class NRIFolder(StoredSystems):
         root (str): Where data sets are kept; this one goes to `root/name`.
         folder (str): The folder with the arrays, which are only read.
         split (str): `'train'`, `'val'` (the files' `valid`) or `'test'`.
-            (default: `'train'`)
         suffix (str, optional): What comes before `.npy` in the names of all
             files, such as `'_springs5'`. (default: whatever there is, if it
             is one)
         name (str, optional): The name of the data set's folder.
             (default: that of `folder`, and the suffix)
-        **options: `transform`, `pre_transform`, `pre_filter` and
-            `force_reload`, as for
-            :class:`~pyg_fnri.datasets.stored.StoredSystems`.
+        **options: `transform`, `pre_transform`, `pre_filter`, `force_reload`,
+            as for :class:`~pyg_fnri.datasets.stored.StoredSystems`.
     """
     def __init__(
         self,
@@ -178,7 +171,7 @@ def edge_types(edges: dict[str, np.ndarray],
     if len({array.shape[1:] for array in edges.values()}) > 1:
         raise ValueError('The files of interactions must be of as many layers '
                          'and particles in all splits.')
-    types = np.zeros(edges[split].shape, dtype=np.int64)
+    types: np.ndarray = np.zeros(edges[split].shape, dtype=np.int64)
     out = []
     for layer in range(types.shape[1]):
         found = np.unique(

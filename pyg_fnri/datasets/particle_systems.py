@@ -67,12 +67,11 @@ class ParticleSystems(StoredSystems):
     Any mix of forces (see :class:`~pyg_fnri.simulation.Force`) and systems of
     your own (see :class:`~pyg_fnri.simulation.System`) can be simulated too.
 
-    A split is simulated when it is first asked for (the paper's sizes take
-    well under a minute on two cores, charges and oscillators a minute or two)
-    and kept under a digest of all that it depends on, code of your own
-    included. Its random numbers depend on `seed` and the split alone: other
-    splits may have any size, and a smaller one holds the first systems of a
-    larger one.
+    A split is simulated when it is first asked for (the paper's sizes take a
+    minute or two on two cores) and kept under a digest of all that it depends
+    on, code of your own included. Its random numbers depend on `seed` and the
+    split alone: other splits may have any size, and a smaller one holds the
+    first systems of a larger one.
 
     A system is a plain :class:`~torch_geometric.data.Data` with
 
@@ -83,31 +82,25 @@ class ParticleSystems(StoredSystems):
     - `edge_label`: the type of the interaction of sender and receiver in each
       layer, 0 if there is none, `[E, L]`. A force is a layer of two types.
 
-    .. code-block:: python
-
-        train = ParticleSystems('datasets', 'springs_charges', 'train',
-                                transform=SplitTrajectory(49))
-
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
         name (str, optional): One of the table above. With `forces` or a
             `system`, a name of your own. (default: `'springs_charges'`, or
             `'custom'` with one of those)
-        split (str): `'train'`, `'val'` or `'test'`. (default: `'train'`)
-        num_particles (int): Particles in each system. (default: 5)
+        split (str): `'train'`, `'val'` or `'test'`.
+        num_particles (int): Particles in each system.
         num_systems (tuple of int): Systems in the training, validation and
-            test split. (default: the paper's 50,000, 10,000 and 10,000)
-        seed (int): Seed of all randomness. (default: 0)
+            test split; by default the paper's.
+        seed (int): Seed of all randomness.
         forces (sequence of Force, optional): Your own forces instead of those
             that `name` stands for; one layer of the interaction graph each.
         system (System, optional): Your own system instead, with constants or
             a motion of its own.
         split_by (str): `'system'`, or `'graph'` for splits that share no
             interaction graph up to relabelling of particles, see
-            :class:`~.particle_systems.GraphSplit`. (default: `'system'`)
-        **options: `transform`, `pre_transform`, `pre_filter` and
-            `force_reload`, as for
-            :class:`~pyg_fnri.datasets.stored.StoredSystems`.
+            :class:`~.particle_systems.GraphSplit`.
+        **options: `transform`, `pre_transform`, `pre_filter`, `force_reload`,
+            as for :class:`~pyg_fnri.datasets.stored.StoredSystems`.
     """
     def __init__(
         self,
@@ -212,13 +205,12 @@ class ParticleSystems(StoredSystems):
 
 
 class GraphSplit:
-    r"""Classes of isomorphic graphs, dealt out to three splits.
+    """Classes of isomorphic graphs, dealt out to three splits: in a random
+    order, the first ones are for testing and the next ones for validation,
+    until each holds about a tenth of all systems and at least one class.
 
-    Classes are put in a random order. The first ones are for testing, the next
-    ones for validation, each until they hold about a tenth of all systems and
-    at least one class; the others are for training. A random split by system
-    has nearly every class of small graphs in every split: with five particles,
-    a model may know each test graph from training.
+    A random split by system has nearly every class of small graphs in every
+    split: with five particles, a model may know each test graph from training.
 
     Args:
         draw (callable): Given a number of systems, draws that many graphs,

@@ -174,8 +174,8 @@ class Reading:
         mass = [] if self.mass is None else [self.mass]
         features = [*position, *velocity, *mass]
         for argument, names in [
-            ('system', [self.system] if self.system else []),
             ('time', [self.time]), ('particle', [self.particle]),
+            ('system', [self.system] if self.system else []),
             ('position', position or ['x']), ('velocity', velocity),
             ('mass', mass)
         ]:  # yapf: disable
@@ -334,11 +334,8 @@ def as_floats(array: np.ndarray) -> np.ndarray:
 def number_names(column: pd.Series) -> tuple[np.ndarray, list[Any]]:
     """Numbers the names in a column, in the order of the names: whole numbers
     first, then words."""
+    _check_present(column)
     code, unique = pd.factorize(column)
-    if (code < 0).any():
-        raise ValueError(f'Row {(code < 0).argmax()} has no {column.name!r}; '
-                         f'every row needs one, and in a file, words such as '
-                         f'NA, None and null stand for none.')
     names = [as_name(value) for value in unique]
     order = sorted({*names}, key=lambda name: (isinstance(name, str), name))
     rank = {name: number for number, name in enumerate(order)}
@@ -379,6 +376,13 @@ def numbers(cells: pd.Series) -> np.ndarray:
     return out
 
 
+def _check_present(column: pd.Series) -> None:
+    if column.isna().any():
+        raise ValueError(f'Row {column.isna().idxmax()} has no '
+                         f'{column.name!r}; every row needs one, and in a '
+                         f'file, words such as NA and None stand for none.')
+
+
 def _native(table: pd.DataFrame) -> pd.DataFrame:
     """A table whose numbers are in this machine's order of bytes."""
     return table.astype({
@@ -390,9 +394,7 @@ def _native(table: pd.DataFrame) -> pd.DataFrame:
 
 def _times(column: pd.Series) -> pd.Series:
     """Times as numbers or dates, of which text is made."""
-    if column.isna().any():
-        raise ValueError(f'Row {column.isna().idxmax()} has no '
-                         f'{column.name!r}; every row needs one.')
+    _check_present(column)
     if column.dtype.kind in 'biufmM':
         return column
     text = column.astype(str)

@@ -40,11 +40,6 @@ class TrajectoryTable(StoredSystems):
         A,0.0,2,1.02,0.44
         A,0.1,1,0.55,-0.20
 
-    .. code-block:: python
-
-        train = TrajectoryTable('datasets', 'my.csv', split='train',
-                                transform=SplitTrajectory(49))
-
     An **array**, `[S, N, T, F]` in memory, `.npy` or `.npz`, has positions
     first, then velocities, and NaN (or a mask) where there is no value. A file
     of several arrays has one called `x`, or one `[N, T, F]` for each system.
@@ -54,10 +49,9 @@ class TrajectoryTable(StoredSystems):
     one-sided formula of the same, second, order.
 
     **Splits** are made by system, at random by `seed`. One long recording is
-    cut in time instead: its first part is to train on, then validation, and
-    the last part to test on. Each is cut into windows of its own, with
-    velocities of its own, so that no frame is in two splits; only where a gap
-    is filled in right between two of them, both have a part in it.
+    cut in time instead, training first and test last, then into windows, with
+    velocities of their own: no frame is in two splits, only a gap that is
+    filled in right between two of them has a part of both.
 
     **Particles that come and go** take `window`: each window holds the
     particles that are there throughout. A warning says how many were left out,
@@ -70,34 +64,27 @@ class TrajectoryTable(StoredSystems):
     - `edge_label`: the true types, if `interactions` are given, `[E, L]`,
     - `mass`: the masses of the particles, if `mass` is given, `[N]` float32.
 
-    Particles and systems are sorted by name, numbers before words;
-    :obj:`particle_names` and :obj:`system_names` tell which is which.
+    Particles and systems are sorted by name, numbers before words.
 
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
         table (DataFrame, ndarray or str): The trajectories, or a file that
             ends in `.csv`, `.csv.gz`, `.parquet`, `.npy` or `.npz`.
         split (str): `'train'`, `'val'`, `'test'`, or `'all'` systems.
-            (default: `'all'`)
         window (int, optional): Cut recordings into windows of so many frames,
             each of which becomes a system. (default: whole recordings)
         stride (int, optional): Frames from the start of one window to the
             next. (default: `window`, without overlap)
         fractions (sequence of float): Of training, validation and test.
-            (default: 0.8, 0.1 and 0.1)
         split_by (str, optional): `'system'` or `'time'`.
             (default: by system, and by time if there is only one)
-        seed (int): Seed of the split by system. (default: 0)
-        edges (DataFrame or str, optional): The candidate edges, a table with
-            the columns `sender` and `receiver`, and `system` unless they are
-            those of all systems; one row for each direction.
-            (default: all ordered pairs)
+        seed (int): Seed of the split by system.
+        edges (DataFrame or str, optional): The candidate edges: a row with
+            `sender` and `receiver` for each direction, and `system` unless
+            they are those of all systems. (default: all ordered pairs)
         interactions (DataFrame or str, optional): The truth where it is
-            known, with the columns `type` (0: none, as what is not listed),
-            `sender`, `receiver`, and `system` and `layer` where there are
-            several, as :func:`~pyg_fnri.convert.to_pandas` writes it; one row
-            for each direction. Nothing is trained on it. Interactions without
-            a candidate edge are left out, and a warning says how many.
+            known: as `edges`, with `type` (0, none, is what is not listed),
+            and `layer` where there are several. Nothing is trained on it.
         name (str, optional): The name of the data set's folder.
             (default: that of the file, or `'table'` or `'array'`)
         **options: How the table is read, by any argument of
@@ -128,9 +115,6 @@ class TrajectoryTable(StoredSystems):
         if split_by not in (None, 'system', 'time'):
             raise ValueError(f"split_by is {split_by!r}, but must be 'system' "
                              f"or 'time'.")
-        if stride is not None and window is None:
-            raise ValueError('stride says how far apart windows are; name '
-                             'their length by window=NUMBER too.')
         self._reading = Reading(
             **{
                 field.name: options.pop(field.name)
@@ -142,6 +126,11 @@ class TrajectoryTable(StoredSystems):
         self._window = None if window is None else operator.index(window)
         self._stride = self._window if stride is None else operator.index(
             stride)
+        for number in (self._window, self._stride):
+            if number is not None and (number < 1 or window is None):
+                raise ValueError(f'window and stride are numbers of frames '
+                                 f'from 1 on, and stride takes a window, but '
+                                 f'they are {window} and {stride}.')
         self._sources = {'table': table}
         for key, source in (('edges', edges), ('interactions', interactions)):
             if source is not None:
@@ -195,7 +184,7 @@ class TrajectoryTable(StoredSystems):
             name, mass = recording.name, recording.mass
             x = recording.x[:, block.start:block.stop]
             if derive:
-                x = _with_velocity(x, recording)
+                x = _with_velocity(x, recording.time_step)
             for start in self._starts(recording, len(block)):
                 part = x[:, start:][:, :self._window]
                 there = ~np.isnan(part).any((1, 2))
@@ -210,9 +199,10 @@ class TrajectoryTable(StoredSystems):
                     first = np.argwhere(np.isnan(part).any(-1))[0]
                     raise ValueError(
                         f'A particle is not there at the beginning or the end '
-                        f'of its system: {recording.where(*first)}. Leave the '
-                        f'particle or these times out, or cut windows, of '
-                        f'particles that are there throughout, by '
+                        f'of its system, or for less than the 3 frames that '
+                        f'velocities take: {recording.where(*first)}. Leave '
+                        f'the particle or these times out, or cut windows, '
+                        f'of those that are there throughout, by '
                         f'window=NUMBER.')
                 edge_index, label = None, None
                 if edges is not None:
@@ -246,10 +236,8 @@ class TrajectoryTable(StoredSystems):
                 f'are left out.')
         return self.collate(systems), facts
 
-    def _blocks(
-        self,
-        recordings: Sequence[Recording],
-    ) -> list[tuple[int, range]]:
+    def _blocks(self,
+                recordings: Sequence[Recording]) -> list[tuple[int, range]]:
         """Recordings that are in the split, and their frames that are."""
         frames = [range(recording.x.shape[1]) for recording in recordings]
         if self.split == 'all':
@@ -275,14 +263,10 @@ class TrajectoryTable(StoredSystems):
                              'window=NUMBER.')
         out = []
         for k, every in enumerate(frames):
-            cuts = [
-                0,
-                round(train * len(every)),
-                round((train + val) * len(every)),
-                len(every)
-            ]
-            if cuts[part] < cuts[part + 1]:
-                out.append((k, every[cuts[part]:cuts[part + 1]]))
+            cuts = [round(share * len(every)) for share in (train, train + val)]
+            block = np.split(every, cuts)[part]
+            if len(block):
+                out.append((k, range(block[0], block[-1] + 1)))
         return out
 
     def _starts(self, recording: Recording, num_frames: int) -> range:
@@ -290,7 +274,7 @@ class TrajectoryTable(StoredSystems):
         if self._window is None or self._stride is None:
             return range(1)
         starts = range(0, num_frames - self._window + 1, self._stride)
-        if not starts or self._window < 1:
+        if not starts:
             raise ValueError(
                 f'System {recording.name!r} is too short: {num_frames} of its '
                 f'frames are for the split {self.split!r}, and a window takes '
@@ -298,20 +282,16 @@ class TrajectoryTable(StoredSystems):
         return starts
 
 
-def _with_velocity(x: np.ndarray, recording: Recording) -> np.ndarray:
+def _with_velocity(x: np.ndarray, time_step: Optional[float]) -> np.ndarray:
     """Positions `[N, T, D]` and the velocities that are derived from them,
     `[N, T, 2D]`; NaN of particles that are there for less than 3 frames."""
-    if x.shape[1] < 3:
-        raise ValueError(f'System {recording.name!r} is too short: velocities '
-                         f'take 3 frames to derive from positions, but '
-                         f'{x.shape[1]} are for the split. Leave it out.')
     velocity = np.full_like(x, np.nan)
     for position, out in zip(x, velocity):
         there = np.flatnonzero(~np.isnan(position).any(-1))
         if len(there) >= 3:
             track = slice(there[0], there[-1] + 1)
-            out[track] = np.gradient(position[track], recording.time_step or 1,
-                                     axis=0, edge_order=2)
+            out[track] = np.gradient(position[track], time_step or 1, axis=0,
+                                     edge_order=2)
     return np.concatenate([x, velocity], axis=-1)
 
 

@@ -1,4 +1,4 @@
-"""The figures of the paper's tables 1 to 3, to print beside our own.
+"""The numbers of the paper's tables 1 to 3, to print beside our own.
 
 Accuracies and errors are means over 5 runs, as published, with accuracies in
 per cent and mean squared errors in units of 1e-5 of min-max scaled positions

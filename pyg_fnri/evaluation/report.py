@@ -57,7 +57,7 @@ UNITS = {
     '1 to 99 %',
 }
 Metrics = Mapping[str, Any]
-Rows = dict[str, list[Optional[float]]]
+Rows = dict[str, Sequence[Optional[float]]]
 
 
 def print_report(module: RelationalInference, dataset: Systems, report: Metrics,
@@ -141,7 +141,7 @@ def accuracy_rows(reports: Mapping[str, Metrics], model: str,
         ours[f"{row}, authors' joint metric"] = report['joint_edge_accuracy']
     kinds = 'random', f'{model} (learned)', f'{model} (supervised)'
     return _paper_rows(ACCURACY, dataset, kinds) | {
-        row: [100 * v for v in _all_layers(accuracy)]
+        row: _all_layers(accuracy, 100)
         for row, accuracy in ours.items() if accuracy is not None
     }
 
@@ -152,7 +152,7 @@ def error_rows(reports: Mapping[str, Metrics], model: str,
     a model, then ours."""
     first = next(iter(reports.values()))
     kinds = 'static', f'{model} (learned)', f'{model} (true graph)'
-    paper = {
+    paper: Rows = {
         row: [dict(zip(HORIZONS, values)).get(h) for h in first['rollout_mse']]
         for row, values in _paper_rows(ROLLOUT_MSE, dataset, kinds).items()
     }
@@ -174,7 +174,7 @@ def beyond_rows(report: Metrics) -> Rows:
     """How far probabilities can be trusted: of all layers together where that
     is defined, then of each."""
     return {
-        row: [v if v is None else scale * v for v in _all_layers(report[key])]
+        row: _all_layers(report[key], scale)
         for key, (row, scale) in BEYOND.items() if key in report
     }
 
@@ -182,14 +182,15 @@ def beyond_rows(report: Metrics) -> Rows:
 def _paper_rows(table: Mapping[str, Mapping[str, Sequence[float]]],
                 dataset: str, kinds: Sequence[str]) -> Rows:
     rows = table.get(dataset, {})
-    return {f'{kind}, paper': [*rows[kind]] for kind in kinds if kind in rows}
+    return {f'{kind}, paper': rows[kind] for kind in kinds if kind in rows}
 
 
-def _all_layers(metric: Any) -> list[Optional[float]]:
-    """Of all layers together where that is defined, then of each."""
+def _all_layers(metric: Any, scale: float) -> list[Optional[float]]:
+    """Of all layers together where that is defined, then of each, scaled."""
+    values = [None, *metric]
     if isinstance(metric, Mapping):
-        return [metric['combined'], *metric['layers']]
-    return [None, *metric]
+        values = [metric['combined'], *metric['layers']]
+    return [None if value is None else scale * value for value in values]
 
 
 def best_metrics(report: Mapping[str, Any]) -> Mapping[str, Any]:

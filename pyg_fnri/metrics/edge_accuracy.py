@@ -41,13 +41,11 @@ class EdgeAccuracy(Metric):
     :class:`EdgeAccuracyResult`.
 
     Args:
-        num_edge_types (Sequence[int]): Number of true edge types per layer.
-        predicted_edge_types (Sequence[int], optional): Number of predicted
-            edge types per predicted layer, :obj:`[4]` for an NRI of two
-            layers of two types. (default: as :obj:`num_edge_types`)
-        fixed_null (bool): Type 0 already means "no interaction" in each
-            predicted layer, as in a model that drops its null channels, and
-            stays 0. (default: :obj:`False`)
+        num_edge_types: Number of true edge types per layer.
+        predicted_edge_types: Likewise of the predicted layers, :obj:`[4]` for
+            an NRI of two layers of two types; by default as the truth.
+        fixed_null: Type 0 already means "no interaction" in each predicted
+            layer, as in a model that drops its null channels, and stays 0.
     """
     is_differentiable = False
     higher_is_better = True
@@ -195,9 +193,9 @@ def agreement(types_a: Tensor, types_b: Tensor,
     :math:`\pi`; the adjusted agreement is :math:`(p - c) / (1 - c)`.
 
     Args:
-        types_a (torch.Tensor): The types in one graph, :obj:`[E, L]`.
-        types_b (torch.Tensor): Those in the other one, of the same edges.
-        sizes (Sequence[int]): Number of edge types of each layer.
+        types_a: The types in one graph, :obj:`[E, L]`.
+        types_b: Those in the other one, of the same edges.
+        sizes: Number of edge types of each layer.
     """
     check_mapping(sizes, sizes)
     confusion = count_joint_types(types_a, types_b, sizes, sizes).cpu()

@@ -33,16 +33,11 @@ PERCENT = FuncFormatter(lambda value, _: f'{100 * value:g} %')
 
 
 def plot_curves(history: pd.DataFrame) -> Figure:
-    r"""Draw losses, errors of rollouts, shares and edge accuracies over
-    training.
-
-    Args:
-        history (pandas.DataFrame): A row per log entry. Columns with "loss"
-            in their name share one panel, and so do those with "mse", on a
-            logarithmic axis, with "share" and with "accuracy"; the
-            horizontal axis is :obj:`step`, or :obj:`epoch` where there is
-            none. Empty cells are skipped, as entries rarely fill every column.
-    """
+    """Draw losses, errors of rollouts, shares and edge accuracies over
+    training, from a table with a row per log entry: columns with "loss" in
+    their name share one panel, and so do those with "mse", on a logarithmic
+    axis, "share" and "accuracy"; the horizontal axis is :obj:`step`, or
+    :obj:`epoch` where there is none. Empty cells are skipped."""
     axis = 'step' if 'step' in history else 'epoch'
     history = history.dropna(axis=1, how='all')
     columns = {
@@ -62,15 +57,10 @@ def plot_curves(history: pd.DataFrame) -> Figure:
 
 
 def plot_em(history: pd.DataFrame) -> Figure:
-    """Draw how laws and graphs find each other: what can be known without
-    labels in full lines; accuracies, where they are known, dashed, for
-    information only.
-
-    Args:
-        history (pandas.DataFrame): A row per iteration, with the columns
-            :obj:`iteration` and :obj:`cost`, and perhaps :obj:`accuracy`,
-            :obj:`accuracy_NAME`.
-    """
+    """Draw how laws and graphs find each other, from a table with a row per
+    :obj:`iteration`: the :obj:`cost`, which needs no labels, and, where they
+    are known, accuracies (:obj:`accuracy`, :obj:`accuracy_NAME`), dashed, for
+    information only."""
     history = history.dropna(axis=1, how='all')
     accuracies = [name for name in history if name.startswith('accuracy')]
     figure, axes = make_panels(1 + bool(accuracies), 4.2, height=3.)
@@ -99,6 +89,7 @@ def _draw_curve(ax: Axes, history: pd.DataFrame, x: str, y: str, label: str,
                 color: str, **style: Any) -> None:
     """One column over another, where both are known."""
     curve = history[[x, y]].dropna()
+    style.setdefault('marker', '.' if len(curve) == 1 else '')
     ax.plot(curve[x], curve[y], label=label, color=color, lw=1.8, **style)
     ax.set_xlabel(x)
     ax.grid(color='#E6E6E6')
@@ -109,19 +100,18 @@ def plot_reliability(
     bins: Mapping[str, Mapping[str, Sequence[Any]]],
     errors: Sequence[Optional[float]],
 ) -> Figure:
-    r"""Draw the accuracy of predictions over their confidence, a panel and a
+    """Draw the accuracy of predictions over their confidence, a panel and a
     colour for each layer-graph, above a histogram of the confidence.
 
     On the dashed diagonal a model is as often right as it says. The area of a
-    mark is the share of edges in its bin: small ones say little, and bins of
-    less than 0.1 % of the edges are left to the histogram.
+    mark is the share of edges in its bin; bins of less than 0.1 % of the edges
+    are left to the histogram.
 
     Args:
-        bins (Mapping[str, Mapping]): For each panel's name :obj:`confidence`,
-            :obj:`accuracy` and :obj:`num_edges` of each bin, as of a
+        bins: For each panel's name :obj:`confidence`, :obj:`accuracy` and
+            :obj:`num_edges` of each bin, as of a
             :class:`~pyg_fnri.metrics.Reliability`, None where it is empty.
-        errors (Sequence[float]): The expected calibration error of each
-            panel, where there is one.
+        errors: The expected calibration error of each panel, if there is one.
     """
     panels = [pd.DataFrame(panel, dtype=float) for panel in bins.values()]
     for panel in panels:

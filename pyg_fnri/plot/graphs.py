@@ -50,17 +50,16 @@ def plot_multiplex(
     interaction, their numbers stand beside the edges.
 
     Args:
-        edge_index (torch.Tensor): Candidate edges :obj:`[2, E]`.
-        edge_type (torch.Tensor): Inferred types :obj:`[E, L]`, 0 for no
-            interaction, in the meaning of :obj:`edge_label` (translate an
-            unsupervised model's with the
-            :class:`~pyg_fnri.metrics.Relabelling` found).
-        edge_label (torch.Tensor, optional): True types :obj:`[E, L]`.
-        names (Sequence[str], optional): A name per layer.
-        probability (torch.Tensor, optional): Probability :obj:`[E, L]` of
-            the inferred type; the paler an edge, the less certain it is.
-        position (torch.Tensor, optional): Where to draw the particles,
-            :obj:`[N, 2]`. (default: on a circle)
+        edge_index: Candidate edges :obj:`[2, E]`.
+        edge_type: Inferred types :obj:`[E, L]`, 0 for no interaction, in the
+            meaning of :obj:`edge_label` (an unsupervised model's need a
+            :class:`~pyg_fnri.metrics.Relabelling`).
+        edge_label: True types :obj:`[E, L]`.
+        names: A name per layer.
+        probability: Probability :obj:`[E, L]` of the inferred type; the paler
+            an edge, the less certain it is.
+        position: Where to draw the particles, :obj:`[N, 2]`; on a circle by
+            default.
     """
     edges, inferred = to_array(edge_index).T, to_array(edge_type)
     true = None if edge_label is None else to_array(edge_label)
@@ -69,9 +68,11 @@ def plot_multiplex(
     opacity = np.ones(inferred.shape)
     if probability is not None:  # Even a doubtful edge stays visible.
         opacity = 0.15 + 0.85 * to_array(probability)
-    place = _on_circle(edges.max() + 1)
-    if position is not None:
-        place = to_array(position)
+    if position is None:
+        num_particles = edges.max() + 1
+        angle = np.pi / 2 - 2 * np.pi * np.arange(num_particles) / num_particles
+        position = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    place = to_array(position)
     num_rows = 1 if true is None else 2
     scale = min(1., math.sqrt(12 / len(place)))  # many particles: finer lines
     figure, axes = make_panels(num_rows * num_layers, 2.5 / scale,
@@ -108,11 +109,6 @@ def plot_multiplex(
             Line2D([], [], color=WRONG, lw=1.8, ls=MISSED, label='missed'),
         ])
     return figure
-
-
-def _on_circle(num_particles: int) -> np.ndarray:
-    angle = np.pi / 2 - 2 * np.pi * np.arange(num_particles) / num_particles
-    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 
 
 def _draw_edges(
@@ -164,18 +160,16 @@ def plot_adjacency(
     label: str = 'probability',
 ) -> Figure:
     r"""Draw a heat map per layer of one system: the row is the receiver, the
-    column the sender, as in :func:`~pyg_fnri.convert.to_adjacency`. Pairs
-    without a candidate edge are beige.
+    column the sender. Pairs without a candidate edge are beige.
 
     Args:
-        edge_index (torch.Tensor): Candidate edges :obj:`[2, E]`.
-        probability (torch.Tensor): Probability of each edge and layer,
-            :obj:`[E, L]`, such as that of any interaction, 1 minus that of
-            type 0.
-        names (Sequence[str], optional): A name per layer.
-        particles (Sequence, optional): A name per particle.
-            (default: 0, 1, ..., as many as the edges ask for)
-        label (str): What the shades mean. (default: :obj:`'probability'`)
+        edge_index: Candidate edges :obj:`[2, E]`.
+        probability: Probability of each edge and layer, :obj:`[E, L]`, such
+            as that of any interaction, 1 minus that of type 0.
+        names: A name per layer.
+        particles: A name per particle; by default 0, 1, ... of those that
+            have edges.
+        label: What the shades mean.
     """
     (sender, receiver), values = to_array(edge_index), to_array(probability)
     if particles is None:

@@ -39,26 +39,20 @@ def plot_laws(
     force_unit: str = 'N',
 ) -> Figure:
     r"""Draw learned (solid) over true (dashed) force laws, a panel and a
-    colour per channel.
-
-    Where hardly a pair was seen, a learned law is pale. The limits are chosen
-    for the other distances; a law that diverges leaves the panel, where its
-    error counts all the same.
+    colour per channel. Where hardly a pair was seen, a learned law is pale;
+    the limits are chosen for the other distances.
 
     Args:
-        distance (torch.Tensor): Where the laws are given, positive and
-            increasing, :obj:`[K]`.
-        learned (torch.Tensor): The learned laws, forces on a particle of unit
-            mass, positive where repulsive, :obj:`[C, K]`.
-        true (torch.Tensor, optional): The true laws, :obj:`[C, K]`.
-        names (Sequence[str], optional): A name per channel.
-        seen (torch.Tensor or list of torch.Tensor, optional): Distances of
-            pairs in the data, :obj:`[num_seen]`, or a list of such, one per
-            channel. Their density is drawn below the laws, and each
-            panel tells the :func:`~pyg_fnri.metrics.relative_law_error` if
-            there are true laws.
-        unit (str): Unit of the distances. (default: :obj:`'m'`)
-        force_unit (str): Unit of the laws. (default: :obj:`'N'`)
+        distance: Where the laws are given, increasing, :obj:`[K]`.
+        learned: The learned laws, forces on a particle of unit mass, positive
+            where repulsive, :obj:`[C, K]`.
+        true: The true laws, :obj:`[C, K]`.
+        names: A name per channel.
+        seen: Distances of pairs in the data, :obj:`[num_seen]`, or a list of
+            such, one per channel. Each panel shows their density and, given
+            true laws, the :func:`~pyg_fnri.metrics.relative_law_error`.
+        unit: Unit of the distances.
+        force_unit: Unit of the laws.
     """
     at, laws = to_array(distance), to_array(learned)
     truths = None if true is None else to_array(true)

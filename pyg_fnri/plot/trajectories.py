@@ -40,17 +40,14 @@ def plot_trajectories(
     A prediction that diverges is drawn as far as it is finite.
 
     Args:
-        predicted (torch.Tensor or list of torch.Tensor): Predicted
-            trajectories :obj:`[N, T, F]` of one or several systems. The first
-            two features are the position.
-        true (torch.Tensor or list of torch.Tensor): The true trajectories,
-            of the same shapes.
-        observed (torch.Tensor or list of torch.Tensor, optional): What was
-            seen before, :obj:`[N, T', F]`, drawn as thin grey lines.
-        titles (Sequence[str], optional): A title per system.
-        half_width (float, optional): Half the side of the box; its walls are
-            drawn where they are in view.
-        unit (str): Unit of the positions. (default: :obj:`'m'`)
+        predicted: Predicted trajectories :obj:`[N, T, F]` of one or several
+            systems. The first two features are the position.
+        true: The true trajectories, of the same shapes.
+        observed: What was seen before, :obj:`[N, T', F]`, as thin grey lines.
+        titles: A title per system.
+        half_width: Half the side of the box; its walls are drawn where they
+            are in view.
+        unit: Unit of the positions.
     """
     paths, truths = _positions(predicted), _positions(true)
     pasts = [] if observed is None else _positions(observed)

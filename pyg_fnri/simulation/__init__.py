@@ -16,8 +16,6 @@ from pyg_fnri.simulation.systems import (
     NRISprings,
     SignedCharges,
     System,
-    check_edge_types,
-    check_features,
 )
 
 __all__ = [
@@ -35,6 +33,4 @@ __all__ = [
     'SignedCharges',
     'Kuramoto',
     'graph_keys',
-    'check_edge_types',
-    'check_features',
 ]

@@ -5,7 +5,7 @@ from typing import Any, Optional
 import numpy as np
 
 from pyg_fnri.simulation.sampling import in_streams
-from pyg_fnri.simulation.systems import System, check_edge_types
+from pyg_fnri.simulation.systems import System, only_layer
 from pyg_fnri.simulation.time_loop import compiled, in_threads
 
 # Systems of one piece of a thread's work.
@@ -55,8 +55,7 @@ class Kuramoto(System):
     def simulate(self, edge_types: np.ndarray, seed: int,
                  num_threads: Optional[int] = None,
                  progress: bool = False) -> np.ndarray:
-        coupled = check_edge_types('edge_types', edge_types,
-                                   self.num_edge_types)[:, 0]
+        coupled = only_layer(edge_types, 2)
         num_systems, num_particles, _ = coupled.shape
         phase, frequency = (in_streams(
             lambda rng, size: rng.random((size, num_particles)), seed, quantity,

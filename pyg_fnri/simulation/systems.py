@@ -236,8 +236,7 @@ class SignedCharges(Mechanical):
     def simulate(self, edge_types: np.ndarray, seed: int,
                  num_threads: Optional[int] = None,
                  progress: bool = False) -> np.ndarray:
-        types = check_edge_types('edge_types', edge_types,
-                                 self.num_edge_types)[:, 0]
+        types = only_layer(edge_types, 3)
         graphs = np.stack([types == 1, types == 2], axis=1)
         shape = (len(types), types.shape[-1], self.num_dimensions)
         position = draw_positions(seed, shape, self.position_std,
@@ -266,36 +265,11 @@ class SignedCharges(Mechanical):
         return np.einsum('sij,sijd->sid', slope, difference)
 
 
-def check_edge_types(name: str, value: Any, num_edge_types: Sequence[int],
-                     num_systems: Optional[int] = None,
-                     num_particles: Optional[int] = None) -> np.ndarray:
-    """Edge types ``[S, L, N, N]`` as int64."""
-    graphs = np.asarray(value)
-    shape = (num_systems or len(graphs), len(num_edge_types),
-             *2 * (num_particles or graphs.shape[-1], ))
-    if graphs.dtype.kind not in 'biu' or graphs.shape != shape:
-        raise ValueError(f'{name} is an array of {graphs.dtype} of the shape '
-                         f'{graphs.shape}, expected integers of {shape}')
-    graphs = graphs.astype(np.int64)
-    limits = np.reshape(num_edge_types, (-1, 1, 1))
-    if ((graphs < 0) |
-        (graphs >= limits)).any() or graphs.diagonal(axis1=-2, axis2=-1).any():
-        raise ValueError(f'{name} must be from 0 to below {num_edge_types} in '
-                         f'the layers, and 0 on the diagonal')
-    return graphs
-
-
-def check_features(name: str, value: Any, num_systems: int,
-                   num_particles: int) -> np.ndarray:
-    """Features of trajectories ``[S, N, T, F]`` as float32."""
-    array = np.asarray(value)
-    if (array.ndim != 4 or array.shape[:2] != (num_systems, num_particles)
-            or array.dtype.kind != 'f'):
-        raise ValueError(f'{name} is an array of {array.dtype} of the shape '
-                         f'{array.shape}, expected floating point numbers of '
-                         f'({num_systems}, {num_particles}, frames, features)')
-    with np.errstate(over='ignore'):
-        array = array.astype(np.float32, copy=False)
-    if not np.isfinite(array).all():
-        raise ValueError(f'{name} holds NaN or infinite float32 numbers')
-    return array
+def only_layer(edge_types: np.ndarray, num_types: int) -> np.ndarray:
+    """The types ``[S, N, N]`` of a graph of one layer, ``[S, 1, N, N]``."""
+    types, = np.swapaxes(edge_types, 0, 1)
+    if not np.isin(types, range(num_types)).all() or types.diagonal(
+            axis1=1, axis2=2).any():
+        raise ValueError(f'edge_types must be from 0 to {num_types - 1}, and 0 '
+                         f'on the diagonal')
+    return types

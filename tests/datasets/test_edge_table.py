@@ -110,20 +110,3 @@ def test_truth_comes_from_the_tables_that_are_written(open_table, tmp_path):
         assert labelled.num_layer_graphs == 2
         assert torch.equal(labelled.edge_label, edge_type)
         assert labelled[1].validate()
-
-
-def test_truth_of_one_split_is_numbered_as_that_of_all(open_table):
-    sizes = {f's{k}': ['a', 'b'] for k in range(5)}
-    truth = pd.DataFrame({
-        'system': ['s0', 's1'],
-        'sender': 'a',
-        'receiver': 'b',
-        'type': [1, 3],
-    })
-    for split in ('train', 'val', 'test'):
-        dataset = open_table(parabolas.table(3, sizes), split,
-                             interactions=truth)
-        assert dataset.num_edge_types == [4]
-        for name, data in zip(dataset.system_names, dataset):
-            expected = {'s0': 1, 's1': 3}.get(name, 0)
-            assert data.edge_label.tolist() == [[0], [expected]]

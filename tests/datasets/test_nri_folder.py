@@ -143,18 +143,6 @@ def test_a_single_suffix_is_found(make, tmp_path):
     assert not torch.equal(make(suffix='_charged5')[0].x[0, :, :2], x)
 
 
-def test_what_has_changed_finds_no_old_data(make, tmp_path):
-    write(tmp_path / 'data')
-    first = make()
-    assert make().processed_dir == first.processed_dir
-    assert make('val').processed_dir != first.processed_dir
-    # The types of one split depend on the others.
-    np.save(tmp_path / 'data' / 'edges_test.npy', np.full((2, 4, 4), 0.5))
-    assert make().num_edge_types == [3]
-    write(tmp_path / 'data', seed=1)
-    assert not torch.equal(make()[0].x, first[0].x)
-
-
 def spoil(kind, value):
     return lambda folder: np.save(folder / f'{kind}_train.npy', value)
 

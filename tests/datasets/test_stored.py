@@ -2,7 +2,6 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 
 import pytest
 import torch
@@ -107,17 +106,6 @@ def test_filters_and_transforms_are_never_those_of_before(tmp_path):
     assert Counting.made == 1
     with pytest.raises(ValueError, match='keeps none'):
         Counting(tmp_path, pre_filter=lambda data: False)
-
-
-def test_threads_that_ask_at_once_get_one_data_set(tmp_path):
-    threads = [
-        threading.Thread(target=Counting, args=(tmp_path, )) for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert Counting.made == 1
 
 
 PROGRAM = '''
