@@ -5,7 +5,7 @@ Every other part of the library agrees with the conventions set here: `x` is
 `edge_index[1]` the receivers `i`; column `l` of `edge_label` holds the edge
 types of layer-graph `l`, 0 meaning no interaction.
 """
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 import torch
@@ -24,25 +24,10 @@ MAX_SIZE = 1e15
 
 
 def fully_connected(num_particles: int) -> Tensor:
-    """Returns the graph that joins every particle to every other one.
-
-    Edges are sorted by receiver (row 1), then by sender (row 0). The messages
-    to one particle are therefore contiguous and of equal number, which lets
-    an aggregation add them up without an index.
-
-    Args:
-        num_particles (int): The number `N` of particles, at least 2.
-
-    Returns:
-        `edge_index`, `[2, N * (N - 1)]` int64, without self loops.
-
-    Raises:
-        ValueError: If there are fewer than two particles.
-    """
-    if num_particles < 2:
-        raise ValueError(
-            f'A graph of interactions needs at least 2 particles, but '
-            f'num_particles is {num_particles}.')
+    """The graph that joins every particle to every other one, `edge_index`
+    `[2, N * (N - 1)]` int64, sorted by receiver (row 1), then by sender: the
+    messages to one particle are contiguous and of equal number, which lets an
+    aggregation add them up without an index."""
     receiver = torch.arange(num_particles).repeat_interleave(num_particles - 1)
     # Counting the other particles 0 .. N - 2, those from the receiver on are
     # one further than their count says.
@@ -51,35 +36,24 @@ def fully_connected(num_particles: int) -> Tensor:
 
 
 def adjacency_to_edge_label(adjacency: Array, edge_index: Tensor) -> Tensor:
-    """Reads the type of every edge off one adjacency matrix per layer.
+    """Reads the type of every edge off one adjacency matrix per layer,
+    `edge_label` `[E, L]` int64.
 
     The label of edge (sender `j`, receiver `i`) in layer `l` is
-    `adjacency[l, i, j]`: row = receiver, column = sender. Matrices need not
-    be symmetric. Interactions between pairs that `edge_index` does not join
-    are left out.
+    `adjacency[l, i, j]`: row = receiver, column = sender. Interactions between
+    pairs that `edge_index` does not join are left out.
 
     Args:
         adjacency (Tensor or ndarray): Edge types, `[L, N, N]`, integer or
-            bool, with a zero diagonal; 0 = no interaction.
+            bool, with a zero diagonal; need not be symmetric.
         edge_index (Tensor): Candidate edges, `[2, E]`.
-
-    Returns:
-        `edge_label`, `[E, L]` int64.
-
-    Raises:
-        TypeError: If the entries are neither integer nor bool.
-        ValueError: If the shape is not `[L, N, N]`, an entry is negative, a
-            particle acts on itself, or `edge_index` does not fit.
     """
-    adjacency = _as_label(adjacency, 'The adjacency')
-    if adjacency.dim() != 3 or adjacency.size(1) != adjacency.size(2):
-        raise ValueError(f'The adjacency must be [num_layers, N, N], but its '
-                         f'shape is {list(adjacency.shape)}.')
-    if bool(adjacency.diagonal(dim1=1, dim2=2).any()):
-        raise ValueError('The adjacency has entries on its diagonal, but a '
-                         'particle cannot interact with itself; set them '
-                         'to 0.')
-    edge_index = _check_edge_index(edge_index, adjacency.size(1))
+    adjacency = _as_types(adjacency, 'adjacency')
+    if adjacency.dim() != 3 or adjacency.size(1) != adjacency.size(2) or bool(
+            adjacency.diagonal(dim1=1, dim2=2).any()):
+        raise ValueError(f'The adjacency must be [num_layers, N, N] with a '
+                         f'zero diagonal, but is {list(adjacency.shape)}.')
+    check_edges(edge_index, adjacency.size(1))
     sender, receiver = edge_index
     return adjacency[:, receiver, sender].t().contiguous()
 
@@ -107,101 +81,77 @@ def from_trajectory(
             above 0. Leave out where they are not known, or all the same.
 
     Returns:
-        A :class:`~torch_geometric.data.Data` with `x` (float32),
+        A :class:`~torch_geometric.data.Data` of copies: `x` (float32),
         `edge_index` (int64) and, if given, `edge_label` (`[E, L]` int64) and
         `mass` (`[N]` float32).
 
     Raises:
-        TypeError: If an input is no array or its dtype is of the wrong kind.
-        ValueError: If a shape does not fit, a number is not finite or too
-            large for float32, in which little is left of motion far from the
-            origin, a mass is not above 0, or an edge is out of range, a self
-            loop or given twice.
+        TypeError: If an array holds numbers of the wrong kind.
+        ValueError: If a shape does not fit, numbers are missing or make no
+            sense, or float32 would lose what is in them.
     """
-    x = _as_tensor(x, 'x')
-    if not x.is_floating_point():
-        raise TypeError(f'x must hold floating point numbers, but its dtype '
-                        f'is {x.dtype}; convert it first.')
-    if x.dim() != 3:
-        raise ValueError(f'x must be [num_particles, num_steps, '
-                         f'num_features], but its shape is {list(x.shape)}.')
-    num_particles, num_steps, num_features = x.shape
-    if num_particles < 2 or num_steps < 1 or num_features < 1:
-        raise ValueError(
-            f'A system needs at least 2 particles, 1 step and 1 feature, but '
-            f'the shape of x, [num_particles, num_steps, num_features], is '
-            f'{list(x.shape)}.')
-    x = _in_single_precision(x)
-
+    x = _as_tensor(x, 'x', 'float', 'bfloat')
+    if x.dim() != 3 or x.size(0) < 2 or x.numel() == 0:
+        raise ValueError(f'x must be [num_particles, num_steps, num_features] '
+                         f'of at least 2 particles, 1 step and 1 feature, but '
+                         f'is {list(x.shape)}.')
+    num_particles = x.size(0)
     if edge_index is None:
         edge_index = fully_connected(num_particles)
     else:
-        edge_index = _check_edge_index(edge_index, num_particles)
-    data = Data(x=x, edge_index=edge_index)
+        edge_index = _as_tensor(edge_index, 'edge_index', 'int', 'uint').long()
+        check_edges(edge_index, num_particles)
+    data = Data(x=_in_single_precision(x), edge_index=edge_index)
 
     if edge_label is not None:
-        label = _as_label(edge_label, 'edge_label')
-        if label.dim() == 3:
-            if label.size(1) != num_particles:
-                raise ValueError(
-                    f'The adjacency in edge_label must be [num_layers, '
-                    f'{num_particles}, {num_particles}] for '
-                    f'{num_particles} particles, but its shape is '
-                    f'{list(label.shape)}.')
+        label = _as_types(edge_label, 'edge_label')
+        if label.dim() == 3 and label.size(1) == num_particles:
             label = adjacency_to_edge_label(label, edge_index)
-        elif label.dim() != 2 or label.size(0) != edge_index.size(1):
-            raise ValueError(
-                f'edge_label must be [num_edges, num_layers] with '
-                f'{edge_index.size(1)} edges or [num_layers, N, N], but its '
-                f'shape is {list(label.shape)}.')
-        if label.size(1) == 0:
-            raise ValueError('edge_label has no layers; leave it out where '
-                             'the truth is not known.')
+        if label.dim() != 2 or label.size(0) != edge_index.size(
+                1) or label.size(1) == 0:
+            raise ValueError(f'edge_label must be [{edge_index.size(1)}, '
+                             f'num_layers] for as many edges, or [num_layers, '
+                             f'{num_particles}, {num_particles}], but is '
+                             f'{list(label.shape)}.')
         data.edge_label = label
     if mass is not None:
-        data.mass = _check_mass(mass, num_particles)
+        mass = _as_tensor(mass, 'mass', 'int', 'uint', 'float',
+                          'bfloat').float()
+        if mass.size() != (num_particles, ) or not bool(
+            (mass.isfinite() & (mass > 0)).all()):
+            raise ValueError(f'mass must be [{num_particles}] finite numbers '
+                             f'above 0, but is {list(mass.shape)}, from '
+                             f'{mass.min():g} to {mass.max():g} in float32.')
+        data.mass = mass
     return data
 
 
 def check_edges(edge_index: Tensor, num_particles: int) -> None:
-    """Makes sure that candidate edges `[2, num_edges]` join two particles
-    each, and none twice: what both directions of a pair, and sums of forces,
-    rely on.
-
-    Raises:
-        ValueError: If an edge is out of range, a self loop or given twice.
-    """
-    if edge_index.numel() == 0:
-        return
-    if int(edge_index.min()) < 0 or int(edge_index.max()) >= num_particles:
-        raise ValueError(
-            f'edge_index must name particles 0 to {num_particles - 1}, but '
-            f'it reaches from {int(edge_index.min())} to '
-            f'{int(edge_index.max())}.')
+    """Makes sure that candidate edges join two particles each, and none twice,
+    which both directions of a pair, and sums of forces, rely on."""
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(f'edge_index must be [2, num_edges], but is '
+                         f'{list(edge_index.shape)}.')
     sender, receiver = edge_index
-    if bool((sender == receiver).any()):
-        loop = int(sender[sender == receiver][0])
-        raise ValueError(f'edge_index joins particle {loop} to itself; remove '
-                         f'the self loops.')
-    if (receiver * num_particles + sender).unique().numel() < sender.numel():
-        raise ValueError('edge_index holds an edge twice; remove the '
-                         'duplicates, e.g. with torch_geometric.utils.'
-                         'coalesce.')
+    number = receiver * num_particles + sender
+    if bool(((edge_index < 0) | (edge_index >= num_particles)).any()) or bool(
+        (sender == receiver).any()) or number.unique().numel() < number.numel():
+        raise ValueError(f'edge_index must join different particles from 0 to '
+                         f'{num_particles - 1}, none twice; remove other '
+                         f'edges, self loops and duplicates.')
 
 
 def _in_single_precision(x: Tensor) -> Tensor:
     """Trajectories as float32, if that leaves their motion as it is."""
     out = x.to(torch.float32)
-    if not bool(out.isfinite().all()):
-        where = (~out.isfinite()).nonzero()[0].tolist()
+    wrong = ~(out.abs() <= MAX_SIZE)
+    if bool(wrong.any()):
+        where = wrong.nonzero()[0].tolist()
         raise ValueError(
-            f'x must hold finite float32 numbers, but the one at [particle, '
-            f'step, feature] = {where} is {out[tuple(where)].item()}.')
-    if bool((out.abs() > MAX_SIZE).any()):
-        raise ValueError(
-            f'x holds numbers of up to {out.abs().max().item():.3g}, whose '
-            f'squares are too large for float32; take a unit in which they '
-            f'are nearer to 1.')
+            f'x must hold finite float32 numbers of at most {MAX_SIZE:g}, but '
+            f'that at [particle, step, feature] = {where} is '
+            f'{x[tuple(where)].item()}; cut out missing numbers, or take a '
+            f'unit in which they are nearer to 1.')
     if x.dtype != torch.float64 or x.size(1) < 2:
         return out
     # Of all coordinates together: one of them may rest.
@@ -221,58 +171,29 @@ def _in_single_precision(x: Tensor) -> Tensor:
     return out
 
 
-def _as_tensor(value: Array, name: str) -> Tensor:
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind not in 'biuf':
-            raise TypeError(f'{name} must hold numbers, but its dtype is '
-                            f'{value.dtype}.')
-        # A copy: the system must not change when the user's array does.
-        return torch.tensor(value)
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    raise TypeError(f'{name} must be a tensor or a numpy array, not '
-                    f'{type(value).__name__}.')
-
-
-def _as_label(value: Array, name: str) -> Tensor:
-    label = _as_tensor(value, name)
-    if label.is_floating_point() or label.is_complex():
-        raise TypeError(f'{name} must hold integer edge types, but its dtype '
-                        f'is {label.dtype}; convert it first.')
-    label = label.to(torch.int64)
-    if bool((label < 0).any()):
+def _as_types(value: Any, name: str) -> Tensor:
+    types = _as_tensor(value, name, 'int', 'uint', 'bool').long()
+    if bool((types < 0).any()):
         raise ValueError(f'{name} must hold edge types 0, 1, 2, ..., but the '
-                         f'smallest one is {int(label.min())}.')
-    return label
+                         f'smallest one is {int(types.min())}.')
+    return types
 
 
-def _check_mass(value: Array, num_particles: int) -> Tensor:
-    mass = _as_tensor(value, 'mass')
-    if mass.dtype == torch.bool or mass.is_complex():
-        raise TypeError(f'mass must hold real numbers, but its dtype is '
-                        f'{mass.dtype}.')
-    if mass.size() != (num_particles, ):
-        raise ValueError(f'mass must be [{num_particles}], one number for each '
-                         f'particle, but its shape is {list(mass.shape)}.')
-    mass = mass.to(torch.float32)
-    wrong = ~(mass.isfinite() & (mass > 0))
-    if bool(wrong.any()):
-        where = int(wrong.nonzero()[0])
-        raise ValueError(
-            f'mass must hold finite float32 numbers above 0, but that of '
-            f'particle {where} is {mass[where].item()}; leave masses out where '
-            f'they are not known.')
-    return mass
-
-
-def _check_edge_index(value: Array, num_particles: int) -> Tensor:
-    edge_index = _as_tensor(value, 'edge_index')
-    if edge_index.dtype not in (torch.int64, torch.int32):
-        raise TypeError(f'edge_index must hold integers (int64 or int32), but '
-                        f'its dtype is {edge_index.dtype}.')
-    if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise ValueError(f'edge_index must be [2, num_edges], but its shape '
-                         f'is {list(edge_index.shape)}.')
-    edge_index = edge_index.to(torch.int64)
-    check_edges(edge_index, num_particles)
-    return edge_index
+def _as_tensor(value: Any, name: str, *kinds: str) -> Tensor:
+    """A copy as a tensor, if all numbers are there and of one of these kinds:
+    the system must not change when the user's array does."""
+    if not isinstance(value, Tensor):
+        masked = np.ma.asarray(value)
+        if np.ma.is_masked(masked):
+            raise ValueError(f'{name} has masked numbers; fill them in, or cut '
+                             f'them out.')
+        array = np.asarray(masked)
+        kind, size = array.dtype.kind, min(array.dtype.itemsize, 8)
+        if kind in 'biuf':  # In the byte order and of a size that torch knows.
+            array = array.astype(f'{kind}{size}', order='C')
+        value = torch.from_numpy(array)
+    if not str(value.dtype).removeprefix('torch.').startswith(kinds):
+        raise TypeError(f'{name} must hold numbers of the kind '
+                        f'{" or ".join(kinds)}, but its dtype is '
+                        f'{value.dtype}; convert it first.')
+    return value.detach().clone()

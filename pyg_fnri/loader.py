@@ -13,13 +13,10 @@ from torch_geometric.transforms import Compose
 
 
 class SystemLoader(torch.utils.data.DataLoader):
-    """Yields the same batches as PyG's `DataLoader`, many times faster.
-
-    PyG takes a data set apart into systems and joins them again, one by one
-    in Python. An :class:`~torch_geometric.data.InMemoryDataset` (or a subset
-    of one, `dataset[index]`) already holds its systems joined, so this loader
-    gathers the rows of a whole batch at once, whether the systems are of one
-    size or of many.
+    """Yields the same batches as PyG's `DataLoader`, many times faster: PyG
+    joins systems one by one in Python, while this loader gathers the rows of a
+    whole batch at once from an :class:`~torch_geometric.data.InMemoryDataset`
+    (or a subset of one, `dataset[index]`).
 
     The data set's `transform` is applied to the whole batch if it declares
     `batchwise = True`: that transforming a batch equals batching the
@@ -31,49 +28,34 @@ class SystemLoader(torch.utils.data.DataLoader):
         dataset (Dataset or sequence of Data): The systems.
         batch_size (int): The number of systems in a batch.
         shuffle (bool): Whether to draw a new order in every epoch.
-        **kwargs: Further arguments of :class:`torch.utils.data.DataLoader`,
-            such as `generator`, `sampler`, `num_workers` or `drop_last`; but
-            no `collate_fn`.
-
-    Raises:
-        TypeError: If there is a `collate_fn`.
+        **kwargs: Those of :class:`torch.utils.data.DataLoader`, but for
+            `collate_fn`.
     """
-    def __init__(
-        self,
-        dataset: Any,
-        batch_size: Optional[int] = 1,
-        shuffle: Optional[bool] = None,
-        **kwargs: Any,
-    ) -> None:
-        collate = kwargs.pop('collate_fn', None)
+    def __init__(self, dataset: Any, batch_size: Optional[int] = 1,
+                 shuffle: Optional[bool] = None, **kwargs: Any) -> None:
         # Lightning rebuilds a loader from its attributes, to put another
         # sampler in: the data set is then wrapped already, and it hands over
         # the function that is set below.
+        collate = kwargs.pop('collate_fn', None)
         if not isinstance(dataset, SystemBatches):
             if collate is not None:
-                raise TypeError(
-                    'SystemLoader takes no collate_fn, as it cuts whole '
-                    'batches out of the data set; make it a transform of the '
-                    "data set, or use PyTorch's DataLoader.")
+                raise TypeError('SystemLoader takes no collate_fn; make it a '
+                                'transform of the data set.')
             dataset = SystemBatches(dataset)
         super().__init__(dataset, batch_size, shuffle, collate_fn=_as_it_is,
                          **kwargs)
 
 
 class SystemBatches(torch.utils.data.Dataset):
-    """A data set that can be asked for a whole batch of systems at once.
-
-    Args:
-        dataset (Dataset or sequence of Data): The systems.
-    """
+    """A data set that can be asked for a whole batch of systems at once."""
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
         self._collate = Collater(dataset)
         self._rows: Optional[np.ndarray] = None
         if not _is_gatherable(dataset):
             return
-        # Where the systems lie in the storage, along which dimension each
-        # tensor joins them, and which tensors number the particles.
+        # Where the systems lie in the storage; along which dimension each
+        # tensor joins them, and whether it numbers the particles.
         self._rows = np.array(dataset.indices(), dtype=np.int64)
         first = dataset.get(0)
         self._layout: dict[str, tuple[int, bool]] = {
@@ -96,22 +78,25 @@ class SystemBatches(torch.utils.data.Dataset):
         batch = self._gather(self._rows[idx])
         if transform is not None:
             batch = transform(batch)
-            _keep_separable(batch)
+            # Lets `batch.to_data_list()` know of what it has added.
+            for key in set(batch.keys()) - {*batch._slice_dict, 'batch', 'ptr'}:
+                like = 'edge_index' if batch.is_edge_attr(key) else 'x'
+                batch._slice_dict[key] = batch._slice_dict[like]
+                batch._inc_dict[key] = torch.zeros_like(batch.ptr[:-1])
         return batch
-
-    def __repr__(self) -> str:
-        return f'{self.__class__.__name__}({self.dataset})'
 
     def _gather(self, rows: np.ndarray) -> Batch:
         """Does what `Batch.from_data_list` does, for the untransformed."""
         # By numpy: torch would wake its threads for each of these small
         # steps, and they wait for each other where the cores are busy.
-        data = self.dataset._data
-        ptr = _join(self._extent('x', rows)[1])
+        data, starts = self.dataset._data, self.dataset.slices
+        begin = starts['x'].numpy()
+        ptr = _join(begin[rows + 1] - begin[rows])
         batch = copy.copy(self._empty)
         slices, incs = {}, {}
         for key, (dim, numbers_particles) in self._layout.items():
-            begin, size = self._extent(key, rows)
+            begin = starts[key].numpy()
+            begin, size = begin[rows], begin[rows + 1] - begin[rows]
             start = _join(size)
             # The pieces of one system follow each other, in the storage as
             # in the batch: only how far they move differs, by system.
@@ -130,13 +115,6 @@ class SystemBatches(torch.utils.data.Dataset):
         batch._slice_dict, batch._inc_dict = slices, incs
         return batch
 
-    def _extent(self, key: str,
-                rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the systems begin in a stored tensor, and their sizes."""
-        slices = self.dataset.slices[key].numpy()
-        begin = slices[rows]
-        return begin, slices[rows + 1] - begin
-
 
 def _join(size: np.ndarray) -> np.ndarray:
     """Where pieces start once they are joined, and where the last ends."""
@@ -147,11 +125,10 @@ def _join(size: np.ndarray) -> np.ndarray:
 
 def _is_gatherable(dataset: Any) -> bool:
     """Whether gathering rows gives what PyG's way would."""
-    if not isinstance(dataset, InMemoryDataset):
-        return False
-    # A subclass may compute its systems as they are asked for.
     cls = type(dataset)
-    if (cls.get is not InMemoryDataset.get
+    # A subclass may compute its systems as they are asked for.
+    if (not isinstance(dataset, InMemoryDataset)
+            or cls.get is not InMemoryDataset.get
             or cls.__getitem__ is not Dataset.__getitem__):
         return False
     data, slices = dataset._data, dataset.slices
@@ -179,20 +156,6 @@ def _is_batchwise(transform: Any) -> bool:
     if isinstance(transform, Compose):
         return all(_is_batchwise(part) for part in transform.transforms)
     return transform is None or getattr(transform, 'batchwise', False) is True
-
-
-def _keep_separable(batch: Batch) -> None:
-    """Lets `batch.to_data_list()` know of what a transform has added."""
-    slices, incs = {}, {}
-    for key in batch.keys():
-        if key in batch._slice_dict:
-            slices[key] = batch._slice_dict[key]
-            incs[key] = batch._inc_dict[key]
-        elif key not in ('batch', 'ptr'):
-            like = 'edge_index' if batch.is_edge_attr(key) else 'x'
-            slices[key] = batch._slice_dict[like]
-            incs[key] = torch.zeros_like(batch.ptr[:-1])
-    batch._slice_dict, batch._inc_dict = slices, incs
 
 
 def _as_it_is(batch: Any) -> Any:

@@ -15,11 +15,8 @@ def gaussian_nll(prediction: Tensor, target: Tensor, variance: float) -> Tensor:
         prediction: :obj:`[num_nodes, num_steps, num_features]`.
         target: Same shape, same units.
         variance: :math:`\sigma^2` in those units (5e-5 in the paper's).
-
-    Raises:
-        ValueError: If the shapes differ or the variance is not positive.
     """
-    _check(prediction, target, variance)
+    _check_shapes(prediction, target)
     error = (prediction - target).square().sum()
     return error / (2 * variance * target.size(0))
 
@@ -45,14 +42,8 @@ def huber_nll(
             Gaussian.
         weight: How much each state counts, :obj:`[num_nodes, num_steps]`;
             once each by default.
-
-    Raises:
-        ValueError: If the shapes differ, or the variance or :obj:`delta` is
-            not positive.
     """
-    _check(prediction, target, variance)
-    if not delta > 0:
-        raise ValueError(f"Expected a delta > 0, but got {delta}.")
+    _check_shapes(prediction, target)
     error = (prediction - target) / scale
     if delta == math.inf:
         loss = error.square() / 2
@@ -66,22 +57,11 @@ def huber_nll(
 
 def kl_divergence(kl: Tensor, num_nodes: int) -> Tensor:
     """Divergences :obj:`[num_edges, num_layers]` of the latent graph from its
-    prior, summed over edges and layer-graphs, per particle.
-
-    Raises:
-        ValueError: If there are no particles.
-    """
-    if num_nodes < 1:
-        raise ValueError(f"Expected at least one particle, but got "
-                         f"{num_nodes}.")
+    prior, summed over edges and layer-graphs, per particle."""
     return kl.sum() / num_nodes
 
 
-def _check(prediction: Tensor, target: Tensor, variance: float) -> None:
-    # Tensors of other shapes would be spread over each other.
-    if prediction.size() != target.size():
-        raise ValueError(
-            f"Expected predictions and targets of one shape, but got "
-            f"{list(prediction.size())} and {list(target.size())}.")
-    if not variance > 0:
-        raise ValueError(f"Expected a variance > 0, but got {variance}.")
+def _check_shapes(prediction: Tensor, target: Tensor) -> None:
+    if prediction.size() != target.size():  # Would be broadcast.
+        raise ValueError(f'prediction and target must be of one shape, but are '
+                         f'{list(prediction.shape)} and {list(target.shape)}.')

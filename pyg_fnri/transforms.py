@@ -1,5 +1,7 @@
 """Transforms that turn a stored system into what a model is trained on."""
 import copy
+from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
@@ -7,36 +9,22 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
-from pyg_fnri.candidates import nearest_neighbours, within_radius
-
 
 class SplitTrajectory(BaseTransform):
-    r"""Splits a trajectory into what is observed and what is to be predicted.
-
-    The paper (section 3, "compression models") shows the first half of a
-    trajectory to the encoder and lets the decoder predict the second half:
-
-    - `x` becomes the **first** `num_observed` frames,
-    - `y` becomes the **last** `num_predicted` frames.
+    """Splits a trajectory into what is observed, the **first** `num_observed`
+    frames (`x`), and what is to be predicted, the **last** `num_predicted`
+    frames (`y`), as in section 3 of the paper ("compression models").
 
     Frames between the two are dropped: of 99 frames,
     :obj:`SplitTrajectory(49)` keeps frames 0 to 48 in `x` and 50 to 98 in `y`.
-    The two halves never overlap.
-
-    It treats every particle alike, so it can also be applied to a whole
-    :class:`~torch_geometric.data.Batch`, which `batchwise` declares.
 
     Args:
         num_observed (int): The number of frames the encoder sees.
         num_predicted (int, optional): The number of frames of the
             continuation. (default: `num_observed`)
-
-    Shapes:
-        - **input:** `x` :math:`(|\mathcal{V}|, T, F)`
-        - **output:** `x` :math:`(|\mathcal{V}|, T_{observed}, F)`,
-          `y` :math:`(|\mathcal{V}|, T_{predicted}, F)`
     """
-    #: Transforming a batch equals batching the transformed systems.
+    #: Transforming a batch equals batching the transformed systems, as every
+    #: particle is treated alike.
     batchwise = True
 
     def __init__(
@@ -44,32 +32,22 @@ class SplitTrajectory(BaseTransform):
         num_observed: int,
         num_predicted: Optional[int] = None,
     ) -> None:
-        if num_predicted is None:
-            num_predicted = num_observed
-        for name, value in [('num_observed', num_observed),
-                            ('num_predicted', num_predicted)]:
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f'{name} must be an integer, not {value!r}.')
-            if value < 1:
-                raise ValueError(f'{name} must be at least 1, not {value}.')
         self.num_observed = num_observed
-        self.num_predicted = num_predicted
+        self.num_predicted = num_observed if num_predicted is None else (
+            num_predicted)
+        if min(self.num_observed, self.num_predicted) < 1:
+            raise ValueError(f'{self} must keep at least 1 frame of either '
+                             f'half.')
 
     def forward(self, data: Any) -> Data:
-        x = data.x if 'x' in data else None
-        if x is None or x.dim() != 3:
-            found = 'missing' if x is None else f'{list(x.shape)}'
-            raise ValueError(f'{self} needs trajectories x of shape '
-                             f'[num_particles, num_steps, num_features], but '
-                             f'x is {found}.')
-        num_steps = x.size(1)
-        if num_steps < self.num_observed + self.num_predicted:
-            raise ValueError(
-                f'{self} needs trajectories of at least '
-                f'{self.num_observed + self.num_predicted} steps, but these '
-                f'have {num_steps}; ask for fewer frames.')
+        x, least = data.x, self.num_observed + self.num_predicted
+        if x.dim() != 3 or x.size(1) < least:
+            raise ValueError(f'{self} needs trajectories [num_particles, '
+                             f'num_steps, num_features] of at least {least} '
+                             f'steps, but x is {list(x.shape)}; ask for fewer '
+                             f'frames.')
         data.x = x[:, :self.num_observed]
-        data.y = x[:, num_steps - self.num_predicted:]
+        data.y = x[:, x.size(1) - self.num_predicted:]
         return data
 
     def __repr__(self) -> str:
@@ -78,14 +56,11 @@ class SplitTrajectory(BaseTransform):
 
 
 class ReconstructTrajectory(SplitTrajectory):
-    r"""Lets a model reconstruct what it observes, rather than predict: both
+    """Lets a model reconstruct what it observes, rather than predict: both
     `x` and `y` become the first `num_observed` frames, as in NRI's training.
 
     Graphs may then come to compress trajectories instead of meaning
     interactions (section 3 of the paper).
-
-    Args:
-        num_observed (int): The number of frames.
     """
     def __init__(self, num_observed: int) -> None:
         super().__init__(num_observed)
@@ -99,113 +74,114 @@ class ReconstructTrajectory(SplitTrajectory):
         return f'{self.__class__.__name__}({self.num_observed})'
 
 
-class NearestNeighbours(BaseTransform):
-    r"""Keeps the candidate edges from the particles that come closest to each
-    receiver, :func:`~pyg_fnri.candidates.nearest_neighbours`.
+class NearPairs(BaseTransform):
+    """Keeps the candidate edges between particles that come close, with their
+    true types and all else that belongs to an edge.
 
-    True edge types and all else that belongs to an edge are kept with it. To
-    do this once and not on each access, pass it as a data set's
+    To do this once and not on each access, pass it as a data set's
     `pre_transform`.
 
     Args:
-        num_neighbours (int): The number of senders of each receiver.
         num_observed (int, optional): Frames to look at, from the first on;
             those that a model is to predict are none of them.
             (default: all frames in `x`)
         num_dims (int, optional): The number of features that are positions.
             (default: the first half of them)
+    """
+    num_observed: Optional[int]
+    num_dims: Optional[int]
+
+    @abstractmethod
+    def join(self, distance: Tensor) -> Tensor:
+        """Which particles are joined, `[N, N]` bool of receivers (rows) and
+        senders (columns), given the closest distance of each two."""
+
+    def forward(self, data: Any) -> Data:
+        if isinstance(data, Batch):
+            raise ValueError(f'{self} is for one system, not for a batch: make '
+                             f'it the transform of a data set.')
+        distance = closest_approach(data.x, self.num_observed, self.num_dims)
+        joined = self.join(distance)
+        if data.edge_index is None:
+            data.edge_index = joined.nonzero().flip(1).t().contiguous()
+        sender, receiver = data.edge_index
+        return data.edge_subgraph(joined[receiver, sender])
+
+
+@dataclass(eq=False)
+class NearestNeighbours(NearPairs):
+    """Keeps the candidate edges from the particles that come closest to each
+    receiver; of equally close ones the first.
+
+    Args:
+        num_neighbours (int): The number of senders of each receiver, at most.
+        num_observed, num_dims: As with :class:`NearPairs`.
         force_undirected (bool): Whether to keep the reverse of each edge too.
             (default: `False`)
     """
-    def __init__(
-        self,
-        num_neighbours: int,
-        num_observed: Optional[int] = None,
-        num_dims: Optional[int] = None,
-        force_undirected: bool = False,
-    ) -> None:
-        if num_neighbours < 1:
-            raise ValueError(f'num_neighbours must be at least 1, not '
-                             f'{num_neighbours}.')
-        self.num_neighbours = num_neighbours
-        self.num_observed = num_observed
-        self.num_dims = num_dims
-        self.force_undirected = force_undirected
+    num_neighbours: int
+    num_observed: Optional[int] = None
+    num_dims: Optional[int] = None
+    force_undirected: bool = False
 
-    def forward(self, data: Any) -> Data:
-        _check_one_system(self, data)
-        return _keep_edges(
-            data,
-            nearest_neighbours(data.x, self.num_neighbours, self.num_observed,
-                               self.num_dims, self.force_undirected))
+    def __post_init__(self) -> None:
+        if self.num_neighbours < 1:
+            raise ValueError(f'{self} needs at least 1 neighbour.')
 
-    def __repr__(self) -> str:
-        return (f'{self.__class__.__name__}({self.num_neighbours}, '
-                f'num_observed={self.num_observed}, '
-                f'num_dims={self.num_dims}, '
-                f'force_undirected={self.force_undirected})')
+    def join(self, distance: Tensor) -> Tensor:
+        # Stable: ties go to the lower number, on any machine. The last one is
+        # the particle itself.
+        order = distance.sort(dim=1, stable=True).indices[:, :-1]
+        joined = torch.zeros_like(distance, dtype=torch.bool)
+        joined.scatter_(1, order[:, :self.num_neighbours], True)
+        return joined | joined.t() if self.force_undirected else joined
 
 
-class WithinRadius(BaseTransform):
-    r"""Keeps the candidate edges between particles that come within a radius
-    of each other, :func:`~pyg_fnri.candidates.within_radius`.
-
-    True edge types and all else that belongs to an edge are kept with it. To
-    do this once and not on each access, pass it as a data set's
-    `pre_transform`.
+@dataclass(eq=False)
+class WithinRadius(NearPairs):
+    """Keeps the candidate edges between particles that come within a radius of
+    each other. A particle that stays away from all others has no edges.
 
     Args:
         radius (float): The radius, in the unit of the positions.
-        num_observed (int, optional): Frames to look at, from the first on;
-            those that a model is to predict are none of them.
-            (default: all frames in `x`)
-        num_dims (int, optional): The number of features that are positions.
-            (default: the first half of them)
+        num_observed, num_dims: As with :class:`NearPairs`.
     """
-    def __init__(
-        self,
-        radius: float,
-        num_observed: Optional[int] = None,
-        num_dims: Optional[int] = None,
-    ) -> None:
-        if not radius > 0:
-            raise ValueError(f'radius must be above 0, not {radius}.')
-        self.radius = radius
-        self.num_observed = num_observed
-        self.num_dims = num_dims
+    radius: float
+    num_observed: Optional[int] = None
+    num_dims: Optional[int] = None
 
-    def forward(self, data: Any) -> Data:
-        _check_one_system(self, data)
-        return _keep_edges(
-            data,
-            within_radius(data.x, self.radius, self.num_observed,
-                          self.num_dims))
+    def __post_init__(self) -> None:
+        if not self.radius > 0:
+            raise ValueError(f'{self} needs a radius above 0.')
 
-    def __repr__(self) -> str:
-        return (f'{self.__class__.__name__}({self.radius}, '
-                f'num_observed={self.num_observed}, '
-                f'num_dims={self.num_dims})')
+    def join(self, distance: Tensor) -> Tensor:
+        return distance <= self.radius
 
 
-def _check_one_system(transform: BaseTransform, data: Any) -> None:
-    if isinstance(data, Batch):
-        raise ValueError(f'{transform} measures distances within one system, '
-                         f'but was given a batch of them; apply it to each '
-                         f'system, as a transform of its data set.')
-    if data.get('x') is None:
-        raise ValueError(f'{transform} needs trajectories x, but the system '
-                         f'has none.')
-
-
-def _keep_edges(data: Data, edge_index: Tensor) -> Data:
-    """The system with those of its edges that are also in `edge_index`."""
-    if data.get('edge_index') is None:
-        data.edge_index = edge_index
-        return data
-    num_nodes = data.x.size(0)
-    number, other = (edge[1] * num_nodes + edge[0]
-                     for edge in (data.edge_index, edge_index))
-    return data.edge_subgraph(torch.isin(number, other))
+def closest_approach(x: Tensor, num_observed: Optional[int] = None,
+                     num_dims: Optional[int] = None) -> Tensor:
+    """The smallest distance of each two particles over the frames looked at,
+    `[N, N]`, infinite on the diagonal: an interaction that fades with distance
+    is strongest there. Arguments are as with :class:`NearPairs`."""
+    num_particles, num_steps, num_features = x.shape
+    if num_dims is None and num_features % 2 == 1:
+        raise ValueError(f'x has {num_features} features, which are not '
+                         f'positions and as many velocities: say with num_dims '
+                         f'how many are positions.')
+    num_observed = num_steps if num_observed is None else num_observed
+    num_dims = num_features // 2 if num_dims is None else num_dims
+    if not (1 <= num_observed <= num_steps and 1 <= num_dims <= num_features):
+        raise ValueError(f'num_observed and num_dims are {num_observed} and '
+                         f'{num_dims}, but must be from 1 to the {num_steps} '
+                         f'frames and {num_features} features of x.')
+    closest = x.new_full((num_particles, num_particles), float('inf'))
+    # By frame: no more than N x N numbers at a time.
+    for frame in x[:, :num_observed, :num_dims].unbind(1):
+        # Plain differences: by products, near distances lose their digits.
+        distance = torch.cdist(frame, frame,
+                               compute_mode='donot_use_mm_for_euclid_dist')
+        closest = torch.minimum(closest, distance)
+    return closest.fill_diagonal_(float('inf'))
 
 
 def random_symmetries(data: Data, generator: torch.Generator) -> Data:
@@ -215,34 +191,24 @@ def random_symmetries(data: Data, generator: torch.Generator) -> Data:
     are; gravity and the like do not.
 
     Args:
-        data (Data): Systems with trajectories `x`, and `y` where there is
-            one, of positions, then velocities, in D dimensions each,
-            `[num_nodes, T, 2 D]`.
+        data (Data): Systems with positions, then velocities in `x`, and in `y`
+            where there is one, `[num_nodes, T, 2 D]`.
         generator (torch.Generator): Source of randomness.
 
     Returns:
         A copy that shares all other tensors.
-
-    Raises:
-        ValueError: If the number of features is odd.
     """
-    num_features = data.x.size(-1)
-    if num_features % 2:
-        raise ValueError(f'Systems can be turned if their features are '
-                         f'positions, then as many velocities, but they have '
-                         f'{num_features} features.')
-    device, num_dims = data.x.device, num_features // 2
-    batch = data.batch if 'batch' in data else None
-    num_systems = 1 if batch is None else data.num_graphs
-    axis = torch.rand(num_systems, num_dims, generator=generator,
-                      device=device).argsort(-1)
+    device, num_dims = data.x.device, data.x.size(-1) // 2
+    batched = 'batch' in data
+    axis = torch.rand(data.num_graphs if batched else 1, num_dims,
+                      generator=generator, device=device).argsort(-1)
     sign = torch.randint(2, axis.size(), generator=generator, device=device)
     sign = 1 - 2 * sign.to(data.x.dtype)
     # Velocities as positions, [S, 1, 2 D].
     axis = torch.cat([axis, axis + num_dims], dim=-1).unsqueeze(1)
     sign = torch.cat([sign, sign], dim=-1).unsqueeze(1)
-    if batch is not None:
-        axis, sign = axis[batch], sign[batch]
+    if batched:
+        axis, sign = axis[data.batch], sign[data.batch]
     out = copy.copy(data)
     for name in ('x', 'y'):
         if name in data:

@@ -14,11 +14,10 @@ scripts/evaluate.py --refine.
 
 What it takes for granted, and the paper's decoder does not: forces act along
 the line between two particles, depend on their distance alone, and accelerate
-all particles alike, unless their masses are known (--mass of scripts/train.py).
+all particles alike, unless their masses are known (mass of scripts/train.py).
 """
 import argparse
 import os
-import sys
 import time
 from dataclasses import replace
 from typing import Optional
@@ -28,78 +27,51 @@ import torch
 from pyg_fnri.datasets.spec import open_dataset
 from pyg_fnri.datasets.stored import check_writable
 from pyg_fnri.training import (
+    Config,
     EMSettings,
     ExpectationMaximisation,
     load_checkpoint,
-    quiet_lightning,
 )
-from pyg_fnri.training.arguments import positive
+from pyg_fnri.training.cli import OptionParser, Run, errors_in_one_line, given
 from pyg_fnri.transforms import SplitTrajectory
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = OptionParser(__doc__)
     parser.add_argument('--checkpoint', required=True, metavar='FILE',
                         help='written by scripts/train.py')
     parser.add_argument('--out', required=True, metavar='DIR',
                         help='where results go; made if need be')
-    parser.add_argument('--root', default='datasets', metavar='DIR',
-                        help='where data sets are kept [%(default)s]')
-    parser.add_argument(
-        '--num-systems', type=positive, default=EMSettings.num_fitted,
-        help='training systems that laws and graphs are '
-        'fitted on [%(default)s]')
-    parser.add_argument(
-        '--num-distilled', type=int, default=EMSettings.num_distilled,
-        help='training systems whose graphs the encoder '
-        'learns; 0 leaves it as it is [%(default)s]')
-    parser.add_argument('--distilled-steps', type=positive,
-                        default=EMSettings.distilled_steps,
-                        help='steps in which it does [%(default)s]')
-    parser.add_argument(
-        '--interval', type=float,
-        help='seconds between two frames [as the data tell; '
-        'arrays of your own do not]')
-    parser.add_argument(
-        '--half-width', type=float,
-        help='metres from the origin to a wall; 0 where there '
-        'is none, or none known [as the simulation has it, 0 for '
-        'your own data]')
-    parser.add_argument('--seed', type=int, default=0,
-                        help='seed of all randomness [%(default)s]')
-    parser.add_argument(
-        '--threads', type=positive,
-        help="PyTorch's threads; see scripts/train.py [as "
-        'PyTorch decides]')
+    parser.add_fields('expectation-maximisation', EMSettings,
+                      [f for f in EMSettings.__dataclass_fields__])
+    parser.add_fields('run', Run, ['root', 'threads'], ['num_val', 'val_every'])
+    parser.add_fields('model', Config, ['seed'], [])
     return parser.parse_args(argv)
 
 
 def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
-    quiet_lightning()
     start = time.monotonic()
-    try:
-        if args.threads is not None:
-            torch.set_num_threads(args.threads)
+    with errors_in_one_line():
+        run = Run(**given(args, Run))
+        if run.threads is not None:
+            torch.set_num_threads(run.threads)
         guess = load_checkpoint(args.checkpoint)
         guess.require('encoder')
         check_out(args.out, args.checkpoint)
-        settings = EMSettings(args.num_systems, args.num_distilled,
-                              args.distilled_steps, args.interval,
-                              args.half_width)
-        guess.config = replace(guess.config, seed=args.seed)
-        split = SplitTrajectory(guess.config.num_observed)
-        train, val = (open_dataset(guess.config.data, args.root, name, split)
+        config = guess.config = replace(guess.config,
+                                        seed=vars(args).get('seed', 0))
+        split = SplitTrajectory(config.num_observed)
+        train, val = (open_dataset(config.data, run.root, name, split)
                       for name in ('train', 'val'))
-        ExpectationMaximisation(guess.config, settings, train, val[:2_000],
-                                args.out).run(guess)
-    except (OSError, TypeError, ValueError, RuntimeError) as error:
-        sys.exit(str(error))
+        em = ExpectationMaximisation(config,
+                                     EMSettings(**given(args, EMSettings)),
+                                     train, val[:run.num_val], run.out,
+                                     run.val_every)
+        em.run(guess)
     minutes = (time.monotonic() - start) / 60
     print(f'{minutes:.1f} minutes; look at the result with\n    python '
-          f'scripts/evaluate.py --refine --checkpoint {args.out}/best.ckpt')
+          f'scripts/evaluate.py --refine --checkpoint {run.out}/best.ckpt')
 
 
 def check_out(out: str, checkpoint: str) -> None:
@@ -108,11 +80,11 @@ def check_out(out: str, checkpoint: str) -> None:
     result = os.path.join(out, 'best.ckpt')
     if os.path.exists(result) and os.path.samefile(result, checkpoint):
         raise ValueError(f"The result would replace '{checkpoint}' that it "
-                         f"comes from; name another directory with --out.")
+                         f"comes from; name another directory as out.")
     if os.path.exists(os.path.join(out, 'command.txt')):
-        raise ValueError(f"'{out}' holds a run of scripts/train.py, which the "
-                         f"result would replace in part; name another "
-                         f"directory with --out.")
+        raise ValueError(f"'{out}' holds a training run, which the result "
+                         f"would replace in part; name another directory as "
+                         f"out.")
     check_writable(out)
 
 

@@ -26,57 +26,46 @@ import argparse
 import hashlib
 import sys
 from collections.abc import Sequence
-from typing import Optional
+from dataclasses import asdict
+from typing import Any, Optional
 
 from rich.console import Console
-from rich.table import Table
 
 from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.datasets.named_systems import SYSTEMS
 from pyg_fnri.datasets.particle_systems import SPLITS
-from pyg_fnri.evaluation.published import HORIZONS, ROLLOUT_MSE, published
-from pyg_fnri.metrics import RolloutMSE
-from pyg_fnri.metrics.errors import static_rollout
+from pyg_fnri.evaluation import make_table
+from pyg_fnri.evaluation.published import HORIZONS, ROLLOUT_MSE
+from pyg_fnri.metrics import RolloutMSE, static_rollout
 from pyg_fnri.nn import MinMaxScaling
+from pyg_fnri.training.cli import (
+    OptionParser,
+    SimulatedData,
+    errors_in_one_line,
+    given,
+)
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        fromfile_prefix_chars='@')
-    parser.convert_arg_line_to_args = str.split  # type: ignore[assignment]
+    parser = OptionParser(__doc__)
     parser.add_argument('--root', default='datasets', metavar='DIR',
                         help='where data sets are kept [%(default)s]')
-    parser.add_argument(
-        '--name', default='springs_charges', choices=list(SYSTEMS),
-        help="springs_charges (the paper's I+C), springs_charges_fsprings "
-        "(I+C+F), or one of NRI's: nri_springs, nri_charged, kuramoto "
-        '[%(default)s]')
-    parser.add_argument('--num-particles', type=int, default=5, metavar='N',
-                        help='particles in a system [%(default)s]')
-    parser.add_argument('--num-systems', type=int, nargs=3,
-                        default=[50_000, 10_000,
-                                 10_000], metavar=('TRAIN', 'VAL', 'TEST'),
-                        help='systems in each split [50000 10000 10000]')
     parser.add_argument('--seed', type=int, default=0,
                         help='seed of the simulation [%(default)s]')
-    parser.add_argument(
-        '--split-by', default='system', choices=['system', 'graph'],
-        help='graph: splits share no graph, up to relabelling '
-        'of particles [%(default)s]')
+    parser.add_fields('systems', SimulatedData,
+                      ['name', 'num_particles', 'num_systems', 'split_by'])
     return parser.parse_args(argv)
 
 
 def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
+    systems = SimulatedData(**given(args, SimulatedData))
     splits = []
-    try:
+    with errors_in_one_line():
         for split in SPLITS:
-            print(f'{args.name}, {split} split', file=sys.stderr)
-            splits.append(ParticleSystems(split=split, **vars(args)))
-    except (ValueError, OSError, RuntimeError) as error:
-        sys.exit(str(error))
+            print(f'{systems.name}, {split} split', file=sys.stderr)
+            splits.append(
+                ParticleSystems(args.root, split=split, seed=args.seed,
+                                **asdict(systems)))
     print_card(splits)
 
 
@@ -94,15 +83,9 @@ def interacting_share(dataset: ParticleSystems) -> dict[str, float]:
 
 def static_error(train: ParticleSystems, test: ParticleSystems,
                  num_frames: int = 49) -> dict[int, float]:
-    """The error of predicting that nothing moves (Static in table 2).
-
-    Measured on the last frames of each trajectory, in the paper's units:
-    positions and velocities (or what is in their places) min-max scaled by the
-    training split.
-
-    Returns:
-        The mean squared error at each horizon.
-    """
+    """The error at each horizon of predicting that nothing moves (Static in
+    table 2), on the last frames of each trajectory, min-max scaled by the
+    training split as in the paper."""
     scaling = MinMaxScaling(train.num_node_features).fit(train.x)
     y = scaling(test.x[:, -num_frames:])
     mse = RolloutMSE(HORIZONS)
@@ -126,33 +109,26 @@ def print_card(splits: Sequence[ParticleSystems]) -> None:
         f'{train.seed}, split by {train.split_by}')
     for dataset in splits:
         console.print(f'  {dataset.processed_paths[0]}')
-
-    table = Table(title='Share of the pairs that interact',
-                  title_justify='left')
-    for column in [
-            'split', 'systems', *interacting_share(train), 'SHA-256 of x'
-    ]:
-        table.add_column(column,
-                         justify='left' if column == 'split' else 'right')
+    rows: dict[str, list[Any]] = {}
     for dataset in splits:
-        share = interacting_share(dataset).values()
-        table.add_row(dataset.split, f'{len(dataset):,}',
-                      *(f'{value:.3f}' for value in share),
-                      checksum(dataset)[:16])
-    console.print(table)
-
-    table = Table(
-        title='Static rollout, mean squared error (1e-5, min-max '
-        'units)', title_justify='left')
-    for column in ['', *(f'{h} step{"s"[:h - 1]}' for h in HORIZONS)]:
-        table.add_column(column, justify='left' if not column else 'right')
-    paper = published(ROLLOUT_MSE, train.name, 'static')
+        share = interacting_share(dataset)
+        rows[dataset.split] = [
+            f'{len(dataset):,}', *share.values(),
+            checksum(dataset)[:16]
+        ]
+    console.print(
+        make_table('Share of the pairs that interact',
+                   ['split', 'systems', *share, 'SHA-256 of x'], rows, '.3f'))
+    paper = ROLLOUT_MSE.get(train.name, {}).get('static')
+    rows = {}
     if paper and train.num_particles == 5 and train.split_by == 'system':
-        table.add_row('paper', *(f'{value:.1f}' for value in paper))
-    table.add_row(
-        'here, test split',
-        *(f'{1e5 * error:.1f}' for error in static_error(train, test).values()))
-    console.print(table)
+        rows['paper'] = [*paper]
+    errors = static_error(train, test).values()
+    rows['here, test split'] = [1e5 * error for error in errors]
+    console.print(
+        make_table('Static rollout, mean squared error (1e-5, min-max units)',
+                   ['', *(f'{h} step{"s"[:h - 1]}' for h in HORIZONS)], rows,
+                   '.1f'))
 
 
 if __name__ == '__main__':

@@ -15,35 +15,30 @@ into --out:
 - trajectories.png: predicted from the last frame looked at, over true ones,
   of the first systems, where frames remain.
 
-Trajectories are read as they were in training, which the checkpoint remembers:
-columns of the same names, velocities derived in the same way. Options such as
---position say otherwise. Of a folder of arrays as the research code of NRI and
-fNRI has it, graphs of the test systems are inferred.
+Trajectories are read as they were in training, which the checkpoint remembers;
+options such as --position say otherwise. Of a folder of arrays as the research
+code of NRI and fNRI has it, graphs of the test systems are inferred.
 
 Layers and types are numbered as the model does, which was not told what they
 are: layer 0 may be any kind of interaction. Where the recipe is quick, type 0
 is no interaction.
 
-Recordings of the same particles, one organism or one experiment repeated, have
-one graph:
-
     python scripts/infer.py --checkpoint runs/mine/best.ckpt --data my.csv \\
         --shared --out runs/mine/graph
 
-pools what all systems tell about each pair; with --refine, each is refined
-first. edges.csv then has no column system, as its edges are those of all of
-them. Systems count as independent observations. Windows of one recording are
-not quite that, so that the probabilities are overconfident: what is wrong about
-one window is wrong about the next one, too.
+infers one graph of recordings of the same particles, one organism or one
+experiment repeated: it pools what all systems tell about each pair, and with
+--refine, each is refined first. Systems count as independent observations.
+Windows of one recording are not quite that, so that the probabilities are
+overconfident.
 """
 import argparse
-import sys
 import time
 from typing import Optional
 
 import pandas as pd
 
-from pyg_fnri.application import (
+from pyg_fnri.evaluation import (
     OwnSystems,
     check_results,
     check_sizes,
@@ -55,83 +50,66 @@ from pyg_fnri.application import (
     write_results,
 )
 from pyg_fnri.training import RelationalInference, load_checkpoint
-from pyg_fnri.training.arguments import positive
-from pyg_fnri.training.reading_arguments import (
-    add_reading_arguments,
-    as_options,
-    reading_arguments,
+from pyg_fnri.training.cli import (
+    OptionParser,
+    OwnData,
+    errors_in_one_line,
+    given,
+    given_reading,
 )
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = OptionParser(__doc__)
     parser.add_argument('--checkpoint', required=True, metavar='FILE',
                         help='written by scripts/train.py or scripts/em.py')
     parser.add_argument(
         '--data', required=True, metavar='FILE',
         help='trajectories as for scripts/train.py, with the '
         'same features')
-    parser.add_argument(
-        '--edges', metavar='FILE',
-        help='candidate edges, as for scripts/train.py [all '
-        'pairs]; of these, those near enough, if the model was '
-        'trained on such')
-    parser.add_argument(
-        '--window', type=positive, metavar='T',
-        help='cut recordings into windows of so many frames, '
-        'a system each [whole recordings]')
-    parser.add_argument(
-        '--stride', type=positive, metavar='T',
-        help='frames from the start of one window to the next '
-        '[as many as a window has]')
-    add_reading_arguments(parser, again=True)
+    parser.add_fields(
+        'how they are read, where not as in training', OwnData,
+        ['system', 'time', 'particle', 'position', 'time_step', 'window'],
+        ['velocity', 'mass', 'max_gap', 'edges', 'stride'])
     parser.add_argument(
         '--refine', action='store_true',
         help='improve each graph by what the decoder makes of '
         'the same frames')
     parser.add_argument(
         '--shared', action='store_true',
-        help='one graph for all systems, which must have the same particles: '
-        'the pooled posterior, overconfident where they are windows of one '
-        'recording [a graph each]')
+        help='one graph for all systems, which must have the '
+        'same particles [a graph each]')
     parser.add_argument('--out', required=True, metavar='DIR',
                         help='where results go; made if need be')
     parser.add_argument('--overwrite', action='store_true',
                         help='replace results in --out')
     parser.add_argument('--root', default='datasets', metavar='DIR',
                         help='where data sets are kept [%(default)s]')
-    args = parser.parse_args(argv)
-    if args.stride is not None and args.window is None:
-        parser.error('--stride says how far apart windows are; name their '
-                     'length with --window')
-    return args
+    return parser.parse_args(argv)
 
 
 def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     start = time.monotonic()
-    try:
+    own = given(args, OwnData)
+    with errors_in_one_line():
         check_results(args.out, args.overwrite)
         module = load_checkpoint(args.checkpoint)
         module.require('encoder', *['decoder'] * args.refine)
         dataset = open_systems(module.config, args.data, args.root,
-                               edges=args.edges, window=args.window,
-                               stride=args.stride,
-                               reading=reading_arguments(args))
+                               edges=own.get('edges'), window=own.get('window'),
+                               stride=own.get('stride'),
+                               reading=given_reading(args))
         check_sizes(module.units, dataset._data.x)
         infer = infer_shared if args.shared else infer_each
         table, network, first = infer(module, dataset, args.refine)
         pictures = draw_graphs(module, first, dataset.system_names[:len(first)],
                                dataset.particle_names[0])
         write_results(args.out, table, network, pictures)
-    except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
-        sys.exit(as_options(str(error)))
     print(f'{describe(module, dataset, args.shared)} in '
           f'{time.monotonic() - start:.1f} seconds')
     print_summary(table)
-    if args.shared and args.window is not None:
+    if args.shared and 'window' in own:
         print('windows of one recording are not independent: these '
               'probabilities are overconfident')
     print(f'written into {args.out}: ' + ', '.join(present_results(args.out)))

@@ -15,8 +15,7 @@ def shorten(patch, annealing=(AnnealingStep(0.3, 1.), )):
         patch (pytest.MonkeyPatch): Undoes it.
         annealing (Sequence[AnnealingStep]): The iterations.
     """
-    patch.setattr('pyg_fnri.laws.disentangle.MAX_ROUNDS', 0)
     short = partial(discover_force_laws, annealing=annealing, num_pilot=4,
-                    max_starts=2)
+                    max_starts=2, max_rounds=0)
     for module in (pyg_fnri.training.em, pyg_fnri.laws):
         patch.setattr(module, 'discover_force_laws', short)

@@ -1,15 +1,14 @@
 import copy
-import pickle
 
 import pytest
 import torch
-from torch.utils.data import DistributedSampler, Subset
+from torch.utils.data import Subset
 from torch_geometric.data import Batch, Data, InMemoryDataset
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import BaseTransform, Compose
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.loader import SystemBatches, SystemLoader
+from pyg_fnri.loader import SystemLoader
 from pyg_fnri.transforms import SplitTrajectory
 
 
@@ -39,61 +38,92 @@ def systems(sizes, labelled=True):
 EQUAL, MIXED = [5] * 11, [5, 3, 2, 7, 5, 2, 2, 4, 3, 3, 6]
 
 
-def assert_equal_data(a, b):
-    assert set(a.keys()) == set(b.keys())
+def assert_equal(a, b):
+    assert type(a) is type(b) and set(a.keys()) == set(b.keys())
     for key, value in a.to_dict().items():
-        assert value.dtype == b[key].dtype
-        assert torch.equal(value, b[key]), key
+        if isinstance(value, torch.Tensor):
+            assert value.dtype == b[key].dtype
+            assert torch.equal(value, b[key]), key
+        else:
+            assert value == b[key]
 
 
 def assert_equal_batches(ours, theirs):
     ours, theirs = list(ours), list(theirs)
     assert len(ours) == len(theirs) > 0
     for a, b in zip(ours, theirs):
-        assert type(a) is type(b)
         assert a.num_graphs == b.num_graphs and a.num_nodes == b.num_nodes
-        assert_equal_data(a, b)
+        assert_equal(a, b)
         for one, other in zip(a.to_data_list(), b.to_data_list()):
-            assert type(one) is Data
-            assert_equal_data(one, other)
+            assert_equal(one, other)
 
 
-def is_fast(dataset):
-    """Whether batches come without a single system having been cut out."""
-    dataset = copy.copy(dataset)
-    dataset._data_list = None
-    loader = SystemLoader(dataset, batch_size=4)
-    list(loader)
-    return sum(data is not None for data in dataset._data_list or []) <= 1
-
-
-@pytest.mark.parametrize('sizes', [EQUAL, MIXED])
-@pytest.mark.parametrize('transform', [
-    None,
-    SplitTrajectory(4),
-    Compose([SplitTrajectory(4, 3)]),
-    Reverse(),
-    Compose([SplitTrajectory(4), Reverse()]),
-])
-def test_batches_equal_those_of_pyg(sizes, transform):
-    dataset = Systems(systems(sizes), transform)
-    assert is_fast(dataset) == ('Reverse' not in str(transform))
+def assert_as_pyg(dataset, fast):
+    """Batches are PyG's, and come fast if no single system is cut out."""
+    if hasattr(dataset, '_data_list'):
+        dataset = copy.copy(dataset)
+        dataset._data_list = None
+        list(SystemLoader(dataset, batch_size=4))
+        cut = [data for data in dataset._data_list or [] if data is not None]
+        assert (len(cut) <= 1) == fast
     assert_equal_batches(SystemLoader(dataset, batch_size=4),
                          DataLoader(dataset, batch_size=4))
 
 
 @pytest.mark.parametrize('sizes', [EQUAL, MIXED])
+@pytest.mark.parametrize('transform, fast', [
+    (None, True),
+    (SplitTrajectory(4), True),
+    (Compose([SplitTrajectory(4, 3)]), True),
+    (Reverse(), False),
+    (Compose([SplitTrajectory(4), Reverse()]), False),
+])
+def test_batches_equal_those_of_pyg(sizes, transform, fast):
+    assert_as_pyg(Systems(systems(sizes), transform), fast)
+
+
+@pytest.mark.parametrize('sizes', [EQUAL, MIXED])
 @pytest.mark.parametrize('index', [
-    slice(3, 9),
     slice(None, None, -2),
     [7, 0, 3, 3, 10],
     torch.tensor([True, False] * 5 + [True]),
 ])
 def test_subsets(sizes, index):
-    dataset = Systems(systems(sizes), SplitTrajectory(4))[index]
-    assert is_fast(dataset)
-    assert_equal_batches(SystemLoader(dataset, batch_size=2),
-                         DataLoader(dataset, batch_size=2))
+    assert_as_pyg(Systems(systems(sizes), SplitTrajectory(4))[index], True)
+
+
+class Doubled(Systems):
+    """Computes its systems as they are asked for."""
+    def get(self, idx):
+        data = super().get(idx)
+        data.x = 2 * data.x
+        return data
+
+
+def with_tensors_of_every_kind():
+    data_list = systems(MIXED)
+    for i, data in enumerate(data_list):
+        data.edge_attr = torch.rand(data.num_edges, 3)
+        data.mass = torch.rand(data.num_nodes)
+        data.target_index = torch.tensor([i % 2, 0])
+        data.energy = torch.tensor([float(i)])
+    return data_list
+
+
+@pytest.mark.parametrize('dataset, fast', [
+    (Systems(with_tensors_of_every_kind()), True),
+    (Systems(systems(MIXED, labelled=False)), True),
+    (Systems([
+        Data(x=data.x, edge_index=data.edge_index, name=f'{i}')
+        for i, data in enumerate(systems(EQUAL))
+    ]), False),
+    (Doubled(systems(EQUAL)), False),
+    (Systems(systems([5])), True),
+    (systems(EQUAL), False),
+    (Subset(Systems(systems(MIXED), SplitTrajectory(2)), [4, 1, 8]), False),
+])
+def test_other_kinds_of_data_sets(dataset, fast):
+    assert_as_pyg(dataset, fast)
 
 
 @pytest.mark.parametrize('sizes', [EQUAL, MIXED])
@@ -106,61 +136,8 @@ def test_same_generator_gives_the_same_order(sizes):
             loader(dataset, batch_size=4, shuffle=True, generator=generator))
     assert_equal_batches(order[0], order[2])
     second_epoch = next(iter(order[0])), next(iter(order[2]))
-    assert_equal_data(*second_epoch)
+    assert_equal(*second_epoch)
     assert not torch.equal(next(iter(order[1])).x, second_epoch[0].x)
-
-
-@pytest.mark.parametrize('data', [
-    systems(EQUAL),
-    Subset(Systems(systems(MIXED), SplitTrajectory(2)), [4, 1, 8]),
-    Systems(systems([5])),
-    Systems(systems(MIXED, labelled=False)),
-    Systems([
-        Data(x=data.x, edge_index=data.edge_index, name=f'{i}')
-        for i, data in enumerate(systems(EQUAL))
-    ]),
-])
-def test_other_kinds_of_data_sets(data):
-    ours = list(SystemLoader(data, batch_size=3))
-    theirs = list(DataLoader(data, batch_size=3))
-    assert len(ours) == len(theirs)
-    for a, b in zip(ours, theirs):
-        assert a.to_dict().keys() == b.to_dict().keys()
-        assert torch.equal(a.x, b.x) and torch.equal(a.batch, b.batch)
-        assert torch.equal(a.edge_index, b.edge_index)
-
-
-def test_tensors_of_every_kind():
-    data_list = systems(MIXED)
-    for i, data in enumerate(data_list):
-        data.edge_attr = torch.rand(data.num_edges, 3)
-        data.mass = torch.rand(data.num_nodes)
-        data.target_index = torch.tensor([i % 2, 0])
-        data.energy = torch.tensor([float(i)])
-    dataset = Systems(data_list)
-    assert is_fast(dataset)
-    assert_equal_batches(SystemLoader(dataset, batch_size=4),
-                         DataLoader(dataset, batch_size=4))
-
-
-def test_data_sets_that_compute_their_systems_are_asked_for_them():
-    class Doubled(Systems):
-        def get(self, idx):
-            data = super().get(idx)
-            data.x = 2 * data.x
-            return data
-
-    dataset = Doubled(systems(EQUAL))
-    assert_equal_batches(SystemLoader(dataset, batch_size=4),
-                         DataLoader(dataset, batch_size=4))
-
-
-def test_edges_of_a_batch_are_sorted_by_receiver():
-    dataset = Systems(systems(MIXED))
-    for batch in SystemLoader(dataset, batch_size=5, shuffle=True):
-        assert bool((batch.edge_index[1].diff() >= 0).all())
-        sender, receiver = batch.edge_index
-        assert torch.equal(batch.batch[sender], batch.batch[receiver])
 
 
 def test_a_batch_does_not_share_memory_with_the_data_set():
@@ -174,33 +151,9 @@ def test_a_batch_does_not_share_memory_with_the_data_set():
     assert dataset._data.edge_index.max() == 4
 
 
-def test_drop_last_and_length():
-    loader = SystemLoader(Systems(systems(EQUAL)), batch_size=4, drop_last=True)
-    assert len(loader) == 2 and len(loader.dataset) == 11
-    assert [batch.num_graphs for batch in loader] == [4, 4]
-    assert isinstance(loader.dataset[0], Data)
-
-
-def test_workers():
-    dataset = Systems(systems(MIXED), SplitTrajectory(4))
-    loader = SystemLoader(dataset, batch_size=4, num_workers=1)
-    assert_equal_batches(loader, DataLoader(dataset, batch_size=4))
-
-
-def test_distributed_sampler():
-    dataset = Systems(systems(EQUAL))
-    seen = []
-    for rank in range(2):
-        sampler = DistributedSampler(dataset, 2, rank, shuffle=False)
-        loader = SystemLoader(dataset, batch_size=2, sampler=sampler)
-        seen += [data.x for batch in loader for data in batch.to_data_list()]
-    for data in dataset:
-        assert any(torch.equal(data.x, x) for x in seen)
-
-
 def test_a_function_that_would_not_be_called_is_refused():
     dataset = Systems(systems(EQUAL))
-    with pytest.raises(TypeError, match='no collate_fn.*a transform of the'):
+    with pytest.raises(TypeError, match='collate_fn'):
         SystemLoader(dataset, batch_size=4, collate_fn=Batch.from_data_list)
     assert len(SystemLoader(dataset, batch_size=4, collate_fn=None)) == 3
 
@@ -221,16 +174,3 @@ def test_lightning_can_rebuild_it():
     # sampler of its own.
     batches = trainer.predict(Model(), SystemLoader(dataset, batch_size=4))
     assert_equal_batches(batches, DataLoader(dataset, batch_size=4))
-
-
-def test_batches_can_be_pickled():
-    dataset = Systems(systems(EQUAL), SplitTrajectory(4))
-    batch = next(iter(SystemLoader(dataset, batch_size=4)))
-    again = pickle.loads(pickle.dumps(batch))
-    assert isinstance(again, Batch)
-    assert_equal_batches([again], [batch])
-
-
-def test_repr_names_the_data_set():
-    assert str(SystemBatches(Systems(
-        systems(EQUAL)))) == ('SystemBatches(Systems(11))')

@@ -3,14 +3,15 @@
 A description is a plain dictionary, which :class:`~pyg_fnri.training.Config`
 keeps: the arguments of a simulated data set, or of a user's own files.
 """
-import hashlib
+import glob
 import os
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Optional, Union
 
-from pyg_fnri.datasets import NRIFolder, ParticleSystems, TrajectoryTable
-from pyg_fnri.datasets.sources import content_digest, is_array
+from pyg_fnri.datasets.nri_folder import NRIFolder
+from pyg_fnri.datasets.particle_systems import ParticleSystems
+from pyg_fnri.datasets.reading import content_digest, is_array
+from pyg_fnri.datasets.trajectory_table import TrajectoryTable
 from pyg_fnri.transforms import NearestNeighbours, WithinRadius
 
 Systems = Union[ParticleSystems, TrajectoryTable, NRIFolder]
@@ -32,82 +33,58 @@ def describe_files(
     seed: int = 0,
     reading: Optional[Mapping[str, Any]] = None,
 ) -> dict[str, Any]:
-    """Describes a user's own trajectories. Their files are known by place and
-    content, so that other trajectories of the same name are told apart.
+    """Describes a user's own trajectories, by place and content of the files.
 
     Args:
         data (str): The trajectories, as for
             :class:`~pyg_fnri.datasets.TrajectoryTable`; or a folder, as for
-            :class:`~pyg_fnri.datasets.NRIFolder`, which has splits and, where
-            it is known, the truth of its own.
-        edges (str, optional): The candidate edges. (default: all pairs)
-        interactions (str, optional): The truth, where it is known.
+            :class:`~pyg_fnri.datasets.NRIFolder`, which has interactions of
+            its own, and takes no argument of how it is read or cut.
+        edges, interactions, window, stride, seed: As for
+            :class:`~pyg_fnri.datasets.TrajectoryTable`.
         num_observed (int): The frames that the encoder sees; candidate edges
             depend on no others.
-        window (int, optional): The frames of a system.
-            (default: whole recordings)
-        stride (int, optional): Frames from the start of one window to the
-            next. (default: `window`)
         neighbours (int, optional): Keep only the candidate edges from so many
             nearest neighbours.
         radius (float, optional): Keep only those between particles that come
             so close.
         directed (bool): Whether a near neighbour is one in one direction
             only. (default: `False`)
-        seed (int): Seed of the split by system. (default: 0)
-        reading (mapping, optional): How the trajectories are read: any of the
-            arguments `system`, `time`, `particle`, `position`, `velocity`,
-            `mass`, `time_step` and `max_gap` of
-            :class:`~pyg_fnri.datasets.TrajectoryTable`; of a folder,
+        reading (mapping, optional): Any arguments of
+            :class:`~pyg_fnri.datasets.reading.Reading`; of a folder,
             `time_step` alone.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If both, neighbours and a radius, are given; or, of a
-            folder, what it has of its own.
     """
     if neighbours is not None and radius is not None:
         raise ValueError('Candidate edges are chosen by neighbours or by '
                          'radius, but both were given; leave one of them out.')
     folder = os.path.isdir(data)
-    cuts = {'window': window, 'stride': stride}
-    if folder:
-        for name, value in {
-                'edges': edges,
-                'interactions': interactions,
-                **cuts,
-                **(reading or {})
-        }.items():
-            if value is not None and name != 'time_step':
-                raise ValueError(
-                    f"'{data}' is a folder, whose arrays tell systems, "
-                    f"features and interactions by themselves; leave out "
-                    f"{name}={value}, or name a file.")
+    paths = {'edges': edges, 'interactions': interactions}
+    settings = {'window': window, 'stride': stride}
+    unused = {**paths, **settings, **(reading or {}), 'time_step': None}
+    for name, value in unused.items():
+        if folder and value is not None:
+            raise ValueError(f"'{data}' is a folder, whose arrays tell systems "
+                             f"and interactions by themselves; leave out "
+                             f"{name}={value}, or name a file.")
     files = {
         kind: os.path.abspath(path)
         for kind, path in (('folder' if folder else 'table', data),
-                           ('edges', edges), ('interactions', interactions))
-        if path is not None
+                           *paths.items()) if path is not None
     }
-    out: dict[str, Any] = {
+    return {
         'files': files,
         'digests': {
             kind: _digest(path)
             for kind, path in files.items()
         },
+        **settings,
         'num_observed': num_observed,
-        'window': window,
         'neighbours': neighbours,
         'radius': radius,
         'directed': directed,
         'seed': seed,
+        'reading': dict(reading or {}),
     }
-    # Only where they are given, as older descriptions are without.
-    if stride is not None:
-        out['stride'] = stride
-    if reading:
-        out['reading'] = dict(reading)
-    return out
 
 
 def open_dataset(
@@ -115,36 +92,51 @@ def open_dataset(
     root: str,
     split: str,
     transform: Optional[Callable] = None,
+    data: Optional[str] = None,
 ) -> Systems:
     """Opens a data set, and makes it first if need be.
 
     Args:
-        description (mapping): What :func:`describe_files` gives; or the
-            arguments `name`, `num_particles`, `num_systems`, `seed` and
-            `split_by` of :class:`~pyg_fnri.datasets.ParticleSystems`.
+        description (mapping): What :func:`describe_files` gives; or arguments
+            of :class:`~pyg_fnri.datasets.ParticleSystems`.
         root (str): Where data sets are kept.
         split (str): `'train'`, `'val'` or `'test'`; of files, but not of
             folders, also `'all'`.
         transform (callable, optional): Applied to a system on each access.
-
-    Raises:
-        FileNotFoundError: If a file is no longer there.
-        ValueError: If the description is none, a file has changed since, or
-            the data are wrong.
-        OSError: If `root` cannot be written to, or has no room.
-        RuntimeError: If a stored file cannot be loaded.
+        data (str, optional): Where the trajectories are now, if they were
+            moved; other files that are not in their place are looked for
+            beside them.
     """
-    if 'files' in description:
-        return _open_files(description, root, split, transform)
-    if 'num_systems' not in description:
-        raise ValueError('The checkpoint does not tell which data set it was '
-                         'trained on; expected one that scripts/train.py has '
-                         'written. From Python, any data set can be used: '
-                         'pyg_fnri.evaluation.evaluate, '
-                         'pyg_fnri.laws.fit_force_laws.')
-    arguments = dict(description)
-    arguments['num_systems'] = tuple(arguments['num_systems'])
-    return ParticleSystems(root, split=split, transform=transform, **arguments)
+    if 'files' not in description:
+        if 'num_systems' not in description:
+            raise ValueError('The checkpoint does not tell which data set it '
+                             'was trained on; open the data from Python.')
+        return ParticleSystems(root, split=split, transform=transform,
+                               **description)
+    files = _find(description['files'], data)
+    for kind, path in files.items():
+        if _digest(path) != description['digests'][kind]:
+            raise ValueError(
+                f"'{path}' has changed since the model was trained: its "
+                f"splits may be others now. Restore the file, train again, or "
+                f"infer graphs of all systems, which needs no splits.")
+    num_observed, candidates = description['num_observed'], None
+    if description['neighbours'] is not None:
+        candidates = NearestNeighbours(
+            description['neighbours'], num_observed,
+            force_undirected=not description['directed'])
+    elif description['radius'] is not None:
+        candidates = WithinRadius(description['radius'], num_observed)
+    if 'folder' in files:
+        return NRIFolder(root, files['folder'], split, transform=transform,
+                         pre_transform=candidates)
+    settings: dict[str, Any] = {
+        name: description[name]
+        for name in ('window', 'stride', 'seed')
+    }
+    return TrajectoryTable(root, split=split, transform=transform,
+                           pre_transform=candidates, **files, **settings,
+                           **description['reading'])
 
 
 def frame_interval(
@@ -156,18 +148,13 @@ def frame_interval(
     their velocities are derived by it."""
     if isinstance(dataset, ParticleSystems):
         return dataset.frame_interval
-    reading = description.get('reading', {})
     if isinstance(dataset, NRIFolder):
-        return reading.get('time_step')
-    derived = bool(reading.get('position')) and not reading.get('velocity')
-    if is_array(description['files']['table']) and not derived:
-        return reading.get('time_step')
+        return description['reading'].get('time_step')
     return dataset.time_step
 
 
 def length_unit(dataset: Systems) -> str:
-    """The unit of positions, as axes of pictures have it; data of the
-    user's own may be in any."""
+    """The unit of positions, as axes of pictures have it."""
     return 'm' if isinstance(dataset, ParticleSystems) else OWN_UNIT
 
 
@@ -182,83 +169,46 @@ def remembered_reading(description: Mapping[str, Any],
                        data: str) -> dict[str, Any]:
     """How other trajectories are read as those described were: the `reading`
     of :func:`describe_files`. It says nothing if one is a table and the other
-    an array, as features then have no names in common.
-
-    Args:
-        description (mapping): That of a checkpoint.
-        data (str): The other trajectories.
-    """
+    an array, as features then have no names in common."""
     table = description.get('files', {}).get('table')
     if (table is None or os.path.isdir(data)
             or is_array(table) != is_array(data)):
         return {}
-    return dict(description.get('reading', {}))
+    return dict(description['reading'])
 
 
 def check_directions(dataset: Systems, undirected: bool) -> None:
-    """Makes sure that a model of undirected graphs is not measured by a truth
-    that it cannot give.
-
-    Args:
-        dataset: With the truth, where it is known.
-        undirected (bool): Whether the model infers one type for both
-            directions of a pair.
-
-    Raises:
-        ValueError: If the truth of the user's own data is directed, and the
-            model is not.
-    """
-    if undirected and not isinstance(dataset, ParticleSystems):
-        if dataset.one_way:
-            raise ValueError(
-                f'{dataset.one_way} The model infers one type for both '
-                f'directions. Infer each by itself with --directed; or, if '
-                f'interactions have no direction, list both in the truth.')
+    """Makes sure that a model that infers one type for both directions of a
+    pair is not measured by a truth that has two."""
+    if undirected and dataset.one_way:
+        raise ValueError(
+            f'{dataset.one_way} The model infers one type for both directions. '
+            f'Make it directed, with a type of each; or, if interactions have '
+            f'no direction, list both in the truth.')
 
 
-def _open_files(
-    description: Mapping[str, Any],
-    root: str,
-    split: str,
-    transform: Optional[Callable],
-) -> Union[TrajectoryTable, NRIFolder]:
-    files = description['files']
-    for kind, path in files.items():
-        if _digest(path) != description['digests'][kind]:
-            raise ValueError(
-                f"'{path}' has changed since the model was trained: its "
-                f"splits may be others now. Restore the file, train again, or "
-                f"use scripts/infer.py, which needs no splits.")
-    candidates = _candidates(description)
-    if 'folder' in files:
-        return NRIFolder(root, files['folder'], split, transform=transform,
-                         pre_transform=candidates)
-    return TrajectoryTable(root, files['table'], split,
-                           window=description['window'],
-                           stride=description.get('stride'),
-                           seed=description['seed'], edges=files.get('edges'),
-                           interactions=files.get('interactions'),
-                           transform=transform, pre_transform=candidates,
-                           **description.get('reading', {}))
-
-
-def _candidates(description: Mapping[str, Any]) -> Optional[Callable]:
-    """What leaves out candidate edges, if anything."""
-    num_observed = description['num_observed']
-    if description['neighbours'] is not None:
-        return NearestNeighbours(description['neighbours'], num_observed,
-                                 force_undirected=not description['directed'])
-    if description['radius'] is not None:
-        return WithinRadius(description['radius'], num_observed)
-    return None
+def _find(files: Mapping[str, str], data: Optional[str]) -> dict[str, Any]:
+    """Where the files of a description are now."""
+    out = dict(files)
+    if data is not None:
+        beside = os.path.dirname(os.path.abspath(data))
+        for kind, path in files.items():
+            if kind in ('table', 'folder'):
+                out[kind] = data
+            elif not os.path.exists(path):
+                out[kind] = os.path.join(beside, os.path.basename(path))
+    for path in out.values():
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"There is no '{path}'; if the data were "
+                                    f"moved, name their place by data=PATH.")
+    return out
 
 
 def _digest(path: str) -> str:
     """That of a file's content, or of a folder's arrays."""
     if not os.path.isdir(path):
         return content_digest(path)
-    names = sorted(name for name in os.listdir(path)
-                   if re.fullmatch(r'(loc|vel|edges)_.*\.npy', name))
-    text = ''.join(f'{name}: {content_digest(os.path.join(path, name))}\n'
-                   for name in names)
-    return hashlib.sha256(text.encode()).hexdigest()
+    names = sorted(name for kind in ('loc', 'vel', 'edges')
+                   for name in glob.glob(f'{kind}_*.npy', root_dir=path))
+    return ' '.join(f'{name}={content_digest(os.path.join(path, name))}'
+                    for name in names)

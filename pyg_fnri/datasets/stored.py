@@ -1,23 +1,39 @@
-"""Results go where they can be written, and are whole or not there."""
+"""Files that are whole or not there, and data sets that are kept in them."""
+import hashlib
 import os
+import os.path as osp
+import re
 import tempfile
-from collections.abc import Iterator
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any, Optional, Union
+
+import torch
+from filelock import FileLock
+from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
+
+#: A part of every digest. Raise it whenever other systems are made of the same
+#: arguments, or are stored in another way.
+FORMAT_VERSION = 3
+
+SPLITS = ('train', 'val', 'test')
+#: Of a system or a particle.
+Name = Union[int, str]
+Joined = tuple[Data, Optional[dict[str, Tensor]]]
 
 
 def check_writable(directory: str) -> None:
     """Makes a directory if need be, and sure that files can be put there;
-    before the work, not after it.
-
-    Raises:
-        OSError: If they cannot.
-    """
+    before the work, not after it."""
     try:
         os.makedirs(directory, exist_ok=True)
         tempfile.TemporaryFile(dir=directory).close()
     except OSError as error:
-        raise OSError(f"Cannot write to '{directory}' ({error.strerror}); name "
-                      f"another directory with --out.") from error
+        raise OSError(f"Cannot write to '{directory}' ({error.strerror}); "
+                      f"choose another directory.") from error
 
 
 @contextmanager
@@ -29,6 +45,159 @@ def written_whole(path: str) -> Iterator[str]:
         yield part
         os.replace(part, path)
     except BaseException:
-        if os.path.exists(part):
+        if osp.exists(part):
             os.remove(part)
         raise
+
+
+class StoredSystems(InMemoryDataset, ABC):
+    """Systems that are made once, by :meth:`make`, and kept in a folder that is
+    named after a digest of all that they are made of.
+
+    `pre_filter` and `pre_transform`, whose code no digest tells, are applied
+    each time that the data set is opened, to what is stored.
+
+    Args:
+        root (str): Where data sets are kept; this one goes to `root/name`.
+        name (str): The name of this one's folder.
+        split (str): The beginning of the name of the folder therein.
+        recipe (mapping): All that the stored systems depend on.
+        transform (callable, optional): Applied to a system on each access.
+        pre_transform (callable, optional): Applied once, on opening.
+        pre_filter (callable, optional): Which systems to keep, on opening.
+        force_reload (bool): Whether to make them again. (default: `False`)
+    """
+    def __init__(
+        self,
+        root: str,
+        name: str,
+        split: str,
+        recipe: Mapping[str, Any],
+        transform: Optional[Callable] = None,
+        pre_transform: Optional[Callable] = None,
+        pre_filter: Optional[Callable] = None,
+        force_reload: bool = False,
+    ) -> None:
+        if not re.fullmatch(r'\w[\w.+-]*', name):
+            raise ValueError(f'name is {name!r}, but it is to name a folder; '
+                             f'use letters, digits, "_", "-", "+" and ".".')
+        self.name, self.split = name, split
+        recipe = {'class': type(self), 'version': FORMAT_VERSION, **recipe}
+        self.recipe = ''.join(f'{key}: {recipe[key]}\n' for key in recipe)
+        super().__init__(os.fspath(root), transform, pre_transform, pre_filter,
+                         force_reload=force_reload)
+        path = self.processed_paths[0]
+        try:
+            stored = torch.load(path, weights_only=True)
+            self.data = Data.from_dict(stored['systems'])
+            self.slices, self.facts = stored['slices'], stored['facts']
+        except Exception as error:  # Damage shows in many ways.
+            raise RuntimeError(f'Cannot load {path!r} ({error}); delete it, or '
+                               f'pass force_reload=True.') from error
+        self._prepare()
+        for sentence in self.facts.get('warnings', []):
+            warnings.warn(sentence, stacklevel=3)
+
+    @abstractmethod
+    def make(self) -> tuple[Joined, dict[str, Any]]:
+        """The systems, joined as `InMemoryDataset.collate` does, and facts,
+        such as properties below, in numbers, words, lists and dictionaries."""
+
+    @property
+    def system_names(self) -> list[Name]:
+        """The name of each system; of a window, `NAME/START` with the number
+        of its first frame in the recording."""
+        return [self.facts['system_names'][k] for k in self._numbers()]
+
+    @property
+    def particle_names(self) -> list[list[Name]]:
+        """The names of each system's particles, in the order of `x`."""
+        return [self.facts['particle_names'][k] for k in self._numbers()]
+
+    @property
+    def names(self) -> list[str]:
+        """The name of each layer of the true graph, where it is known."""
+        return [str(name) for name in self.facts.get('layers', [])]
+
+    @property
+    def num_edge_types(self) -> list[int]:
+        """The number of types in each layer of the true graph, where it is
+        known; type 0, no interaction, is one."""
+        return list(self.facts.get('num_edge_types', []))
+
+    @property
+    def num_layer_graphs(self) -> int:
+        """The number of layers of the true graph, 0 where it is not known."""
+        return len(self.num_edge_types)
+
+    @property
+    def one_way(self) -> str:
+        """Which true types depend on the direction, in a sentence; empty if
+        none do."""
+        return self.facts.get('one_way', '')
+
+    @property
+    def processed_dir(self) -> str:
+        digest = hashlib.sha256(self.recipe.encode()).hexdigest()[:12]
+        return osp.join(self.root, self.name, f'{self.split}-{digest}')
+
+    @property
+    def processed_file_names(self) -> str:
+        return 'systems.pt'
+
+    def process(self) -> None:
+        """Makes the systems, unless another process has just done so."""
+        path = self.processed_paths[0]
+        check_writable(self.processed_dir)
+        with FileLock(osp.join(self.processed_dir, '.lock')):
+            if osp.exists(path) and not self.force_reload:
+                return
+            (data, slices), facts = self.make()
+            stored = {'systems': data.to_dict(), 'slices': slices}
+            recipe = osp.join(self.processed_dir, 'recipe.txt')
+            with written_whole(recipe) as part:
+                with open(part, 'w', encoding='utf-8') as file:
+                    file.write(self.recipe)
+            try:
+                with written_whole(path) as part:
+                    torch.save({**stored, 'facts': facts}, part)
+            except (OSError, RuntimeError) as error:  # A full disk is either.
+                raise OSError(f'Cannot write {path!r} ({error}); make room, or '
+                              f'choose another root.') from error
+
+    def _process(self) -> None:
+        # PyG would compare representations of filter and transform.
+        if self.force_reload or not osp.exists(self.processed_paths[0]):
+            self.process()
+
+    def _prepare(self) -> None:
+        """Filters and transforms the systems."""
+        self._kept = [*range(self.len())]
+        if self.pre_filter is not None or self.pre_transform is not None:
+            systems = [self.get(number) for number in self._kept]
+            if self.pre_filter is not None:
+                self._kept = [
+                    k for k in self._kept if self.pre_filter(systems[k])
+                ]
+            if not self._kept:
+                raise ValueError('pre_filter keeps none of the systems.')
+            transform = self.pre_transform or (lambda data: data)
+            self.data, self.slices = self.collate(
+                [transform(systems[number]) for number in self._kept])
+        if 'num_true' in self.facts:
+            num_true = sum(self.facts['num_true'][k] for k in self._kept)
+            left_out = num_true - int((self._data.edge_label > 0).sum())
+            if left_out:
+                warnings.warn(
+                    f'{left_out} of {num_true} true interactions join '
+                    f'particles that no candidate edge joins. No model can '
+                    f'find them, and accuracies are those of the candidate '
+                    f'edges.', stacklevel=4)
+
+    def _numbers(self) -> list[int]:
+        """The number that each system has among those that are stored."""
+        return [self._kept[i] for i in self.indices()]
+
+    def __repr__(self) -> str:
+        return (f'{type(self).__name__}({len(self)}, name={self.name!r}, '
+                f'split={self.split!r})')

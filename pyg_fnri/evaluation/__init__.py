@@ -1,25 +1,57 @@
-"""What a trained model is worth, beside the paper's figures and its floors."""
-from pyg_fnri.evaluation.evaluate import Graph, evaluate
-from pyg_fnri.evaluation.guesses import guessing_accuracy
-from pyg_fnri.evaluation.law_curves import LawCurves, law_curves
-from pyg_fnri.evaluation.pictures import write_pictures
-from pyg_fnri.evaluation.printing import best_figures, print_report
-from pyg_fnri.evaluation.tables import (
-    accuracy_table,
-    beyond_table,
-    error_table,
+"""What a trained model is worth, beside the paper's numbers and baselines, and
+what it infers of other systems."""
+from pyg_fnri.evaluation.evaluate import (
+    Graph,
+    evaluate,
+    fitting_horizons,
+    measure,
+    measure_guesses,
+)
+from pyg_fnri.evaluation.infer import (
+    InferredGraphs,
+    OwnSystems,
+    check_results,
+    check_sizes,
+    draw_graphs,
+    infer_each,
+    infer_shared,
+    observe,
+    open_systems,
+    present_results,
+    write_results,
+)
+from pyg_fnri.evaluation.law_curves import LawCurves, find_laws, law_curves
+from pyg_fnri.evaluation.report import (
+    best_metrics,
+    make_table,
+    print_report,
+    save_report,
+    write_pictures,
 )
 
 __all__ = [
     'Graph',
+    'InferredGraphs',
     'LawCurves',
-    'accuracy_table',
-    'best_figures',
-    'beyond_table',
-    'error_table',
+    'OwnSystems',
+    'best_metrics',
+    'check_results',
+    'check_sizes',
+    'draw_graphs',
     'evaluate',
-    'guessing_accuracy',
+    'find_laws',
+    'fitting_horizons',
+    'infer_each',
+    'infer_shared',
     'law_curves',
+    'make_table',
+    'measure',
+    'measure_guesses',
+    'observe',
+    'open_systems',
+    'present_results',
     'print_report',
+    'save_report',
     'write_pictures',
+    'write_results',
 ]

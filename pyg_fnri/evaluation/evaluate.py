@@ -1,14 +1,27 @@
 """What a trained model is worth: graphs, their probabilities, rollouts."""
+import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Optional
 
 import torch
+from rich.progress import track
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_fnri.metrics import GraphReport, RolloutMSE
-from pyg_fnri.metrics.errors import linear_rollout, static_rollout
+from pyg_fnri.datasets.spec import Systems, open_dataset
+from pyg_fnri.evaluation.published import HORIZONS
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.metrics import (
+    EdgePosterior,
+    RolloutMSE,
+    graph_report,
+    guessing_accuracy,
+    linear_rollout,
+    static_rollout,
+)
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
+from pyg_fnri.training import RelationalInference
 
 #: Types :obj:`[num_edges, num_layers]` of a batch, and their probabilities
 #: :obj:`[num_edges, K_a]` for each layer; None where the types are given.
@@ -25,122 +38,131 @@ def evaluate(
     infer: Optional[Callable[[Data], Graph]] = None,
     linear_step: Optional[LinearStep] = None,
 ) -> dict[str, Any]:
-    """Measures a model, without training it, on batches of systems.
-
-    The graph is inferred from :obj:`x`; rollouts run along :obj:`y` with the
-    most probable types, in the units given (the paper's tables: min-max scaled
-    with the training split's extremes). They start after the burn-in of a
-    recurrent decoder, and so do the baselines.
+    """Measures a model on batches of systems: the graph is inferred from
+    :obj:`x`; rollouts run along :obj:`y` with the most probable types, after
+    the burn-in of a recurrent decoder.
 
     Args:
         model: The model.
         batches: Hold :obj:`x`, :obj:`edge_index`, for rollouts :obj:`y` and,
-            where the truth is known, :obj:`edge_label`. The consistency of
-            the relabelling is that of these batches, of 128 systems in the
+            where the truth is known, :obj:`edge_label`; of 128 systems in the
             paper.
-        units: Units of the errors.
+        units: Units of the errors, in the paper min-max scaled with the
+            training split's extremes.
         num_edge_types: Number of true types of each layer-graph.
         horizons: Steps of the rollouts; those longer than :obj:`y` are left
             out. None at all for an encoder alone.
         infer: Gives the graph of a batch and its posterior, such as
             :func:`~pyg_fnri.inference.refine`; one pass of the encoder by
-            default. A graph without posterior is a given one: nothing is said
-            about it, only rollouts are measured.
+            default. Of a graph without posterior, only rollouts are measured.
         linear_step: A linear step in these units, to compare rollouts with.
 
     Returns:
-        A dictionary of plain numbers, None for what is not defined, such as
-        an AUROC where all edges are of one kind.
-
-        * :obj:`num_systems`.
-        * With horizons, horizon to mean squared error: :obj:`rollout_mse`,
-          :obj:`static_mse` and, given a linear step, :obj:`linear_mse`.
-        * Of inferred graphs, the figures of
-          :class:`~pyg_fnri.metrics.GraphReport`.
-
-    Raises:
-        ValueError: If there are no batches, or rollouts are asked for and one
-            has no :obj:`y` or none of the horizons fits.
+        A dictionary of plain numbers: :obj:`num_systems`; with horizons,
+        horizon to mean squared error as :obj:`rollout_mse`,
+        :obj:`static_mse` and, given a linear step, :obj:`linear_mse`, infinite
+        where a rollout diverges; and what
+        :func:`~pyg_fnri.metrics.graph_report` gives of inferred graphs.
     """
     model.eval()
-    graphs = GraphReport(num_edge_types, model.latent.num_edge_types)
+    graphs: list[EdgePosterior] = []
     rollouts: dict[str, RolloutMSE] = {}
-    burn_in, num_systems = model.decoder.burn_in, 0
+    first, num_systems = model.decoder.burn_in - 1, 0
+    fitting: list[int] = []
     for batch in batches:
-        edge_type, posterior = (model.infer(batch)
-                                if infer is None else infer(batch))
+        edge_type, posterior = (infer or model.infer)(batch)
         if posterior is not None:
-            graphs.update(edge_type, posterior, batch.edge_index,
-                          batch.get('edge_label'))
+            label = batch.get('edge_label')
+            graphs.append(
+                EdgePosterior(edge_type.cpu(), [q.cpu() for q in posterior],
+                              batch.edge_index.cpu(),
+                              None if label is None else label.cpu()))
         if horizons:
-            if not rollouts:
-                fitting = fitting_horizons(batch, horizons, burn_in)
-                rollouts = {
-                    name: RolloutMSE(fitting)
-                    for name in ('rollout_mse', 'static_mse', 'linear_mse')
-                    if name != 'linear_mse' or linear_step is not None
-                }
-            predict = _predictors(model, batch, units, edge_type, linear_step)
-            target = units(_continuation(batch))[:, burn_in:]
-            for name, metric in rollouts.items():
-                metric.update({h: predict[name](h)
-                               for h in metric.horizons}, target)
+            fitting = fitting or fitting_horizons(batch, horizons, first + 1)
+            y = units(batch.y)[:, first:]
+            edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
+            predict: dict[str, Callable[[int], Tensor]] = {
+                'rollout_mse':
+                lambda h: units(
+                    model.decode(batch.y, batch.edge_index, edge_attr, h))
+                [:, first:],
+                'static_mse':
+                partial(static_rollout, y),
+            }
+            if linear_step is not None:
+                predict['linear_mse'] = partial(linear_rollout, linear_step, y)
+            for name, rollout in predict.items():
+                metric = rollouts.setdefault(name, RolloutMSE(fitting))
+                metric.update({h: rollout(h) for h in fitting}, y[:, 1:])
         num_systems += getattr(batch, 'num_graphs', 1)  # A single Data.
     if not num_systems:
-        raise ValueError("There are no systems to evaluate on; the data set "
-                         "is empty.")
+        raise ValueError('The data set holds no systems to evaluate on.')
     report: dict[str, Any] = {'num_systems': num_systems}
     for name, metric in rollouts.items():
         report[name] = {h: e.item() for h, e in metric.compute().items()}
-    return {**report, **graphs.compute()}
+    if graphs:
+        report |= graph_report(graphs, num_edge_types,
+                               model.latent.num_edge_types)
+    return report
 
 
 def fitting_horizons(data: Data, horizons: Sequence[int],
                      burn_in: int = 1) -> list[int]:
     """Those of the horizons that fit into the continuation :obj:`y`, after
-    its first :obj:`burn_in` frames.
-
-    Raises:
-        ValueError: If none does, or there is no :obj:`y`.
-    """
-    y = _continuation(data)
-    fitting = [h for h in horizons if h <= y.size(1) - burn_in]
+    its first :obj:`burn_in` frames."""
+    if data.get('y') is None:
+        raise ValueError('These systems have no continuation y to compare '
+                         'rollouts with; split their trajectories with '
+                         '`pyg_fnri.transforms.SplitTrajectory`.')
+    fitting = [h for h in horizons if h <= data.y.size(1) - burn_in]
     if not fitting:
-        first = 'the first' if burn_in == 1 else f'a burn-in of {burn_in}'
-        raise ValueError(f"None of the horizons {list(horizons)} fits into "
-                         f"continuations y of {y.size(1)} frames after "
-                         f"{first}; ask for a shorter horizon, or hand over "
-                         f"longer continuations.")
+        raise ValueError(f'None of the horizons {list(horizons)} fits into '
+                         f'continuations y of {data.y.size(1)} frames after a '
+                         f'burn-in of {burn_in}; ask for a shorter horizon.')
     return fitting
 
 
-def _predictors(
-    model: RelationalAutoEncoder,
-    batch: Data,
-    units: Scaling,
-    edge_type: Tensor,
-    linear_step: Optional[LinearStep],
-) -> dict[str, Callable[[int], Tensor]]:
-    """What predicts a batch's continuation, given the horizon."""
-    edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
-    first = model.decoder.burn_in - 1
-    y = units(batch.y)[:, first:]
-    out: dict[str, Callable[[int], Tensor]] = {
-        'rollout_mse':
-        lambda h: units(model.decode(batch.y, batch.edge_index, edge_attr, h))
-        [:, first:],
-        'static_mse':
-        lambda h: static_rollout(y, h),
-    }
-    if linear_step is not None:
-        step = linear_step
-        out['linear_mse'] = lambda h: linear_rollout(step, y, h)
-    return out
+def measure(
+    module: RelationalInference,
+    dataset: Systems,
+    infer: Callable[[Data], Graph],
+    batch_size: int = 128,
+    doing: str = 'evaluating',
+) -> tuple[dict[str, Any], Tensor]:
+    """What :func:`evaluate` says of a trained module on a data set, and the
+    seconds that it takes (:obj:`seconds`), with the progress on the terminal.
+
+    Returns:
+        The report, and the types that are inferred for the first batch,
+        :obj:`[num_edges, num_layers]`.
+    """
+    first: list[Tensor] = []
+
+    def infer_and_keep(batch: Data) -> Graph:
+        graph = infer(batch)
+        if not first:
+            first.append(graph[0])
+        return graph
+
+    start = time.monotonic()
+    batches = track(SystemLoader(dataset, batch_size), doing, transient=True)
+    horizons = HORIZONS if module.is_trained('decoder') else ()
+    report = evaluate(module.model, batches, module.units,
+                      module.config.num_edge_types, horizons, infer_and_keep,
+                      module.linear_step)
+    report['seconds'] = time.monotonic() - start
+    return report, first[0]
 
 
-def _continuation(data: Data) -> Tensor:
-    if data.get('y') is None:
-        raise ValueError("These systems have no continuation y to compare "
-                         "rollouts with; split their trajectories with "
-                         "`pyg_fnri.transforms.SplitTrajectory`.")
-    return data.y
+def measure_guesses(module: RelationalInference, dataset: Systems, root: str,
+                    data: Optional[str] = None) -> dict[str, Any]:
+    """The accuracy of guesses, where there are graphs to guess and the truth
+    is known; :obj:`root` is where data sets are kept, and :obj:`data` where
+    the trajectories of training are, if they were moved."""
+    if module.config.regime == 'true_graph' or 'edge_label' not in dataset[0]:
+        return {}
+    train = open_dataset(module.config.data, root, 'train', data=data)
+    train_label, label = (torch.cat(
+        [b.edge_label for b in SystemLoader(systems, 1000)])
+                          for systems in (train, dataset))
+    return guessing_accuracy(train_label, label, module.config.num_edge_types)

@@ -1,7 +1,7 @@
 """The force laws of a model as curves, beside the true ones."""
 import math
-from collections.abc import Sequence
-from typing import NamedTuple, Optional
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Optional
 
 import torch
 from pandas import DataFrame
@@ -14,6 +14,7 @@ from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import Relabelling, relative_law_error
 from pyg_fnri.nn import ForceLawDecoder
 from pyg_fnri.simulation import Force
+from pyg_fnri.training import RelationalInference
 
 
 class LawCurves(NamedTuple):
@@ -21,17 +22,13 @@ class LawCurves(NamedTuple):
 
     Args:
         names: Of the true forces (layer, or layer and type where there are
-            several), or `law 0`, `law 1` ... where it is not
-            known which law is which.
-        distance: In `unit`, :obj:`[K]`.
+            several), or `law 0`, `law 1` ... where that is not known.
+        distance: In `unit`, metre of simulated systems, :obj:`[K]`.
         learned: In `unit` over the square of that of time, positive where
             repulsive, :obj:`[C, K]`.
         true: The true laws, row for row, where they are known.
-        seen: Distances in the data of the pairs that each law acts on, or of
-            all pairs where the truth is not known; for each law,
-            :obj:`[num_seen]`.
-        unit: Of the positions in the data, and so of laws: metre of simulated
-            ones, not known of the user's own.
+        seen: For each law, the distances of the pairs that it acts on, or of
+            all pairs where that is not known, :obj:`[num_seen]`.
     """
     names: list[str]
     distance: Tensor
@@ -42,9 +39,8 @@ class LawCurves(NamedTuple):
 
     @property
     def error(self) -> Optional[list[float]]:
-        """Relative error of each law, weighted by the distances seen of pairs
-        that it acts on; None without true laws. See
-        :func:`~pyg_fnri.metrics.relative_law_error`."""
+        """The :func:`~pyg_fnri.metrics.relative_law_error` of each law, at
+        the distances of pairs that it acts on; None without true laws."""
         if self.true is None:
             return None
         return [
@@ -60,8 +56,7 @@ class LawCurves(NamedTuple):
 
     def save(self, path: str) -> None:
         """Writes a CSV table: a column of distances, `distance_m` if they are
-        in metre and `distance` otherwise, of each law and, where they are
-        known, of each true one."""
+        in metre, of each true law and of each learned one."""
         column = 'distance_m' if self.unit == 'm' else 'distance'
         table = {column: self.distance}
         if self.true is not None:
@@ -88,9 +83,6 @@ def law_curves(
             are looked at.
         relabelling: From predicted to true types, where those are known.
         num_systems: How many of the systems, at the most.
-
-    Raises:
-        ValueError: If no two particles of these systems are apart.
     """
     batch = next(iter(SystemLoader(dataset, num_systems)))
     position = torch.cat([batch.x, batch.y], dim=1)[..., :batch.x.size(-1) // 2]
@@ -98,35 +90,38 @@ def law_curves(
     apart = (position[sender] - position[receiver]).norm(dim=-1)
     seen = apart[apart > 0]  # In the same place, there is no direction.
     if not seen.numel():
-        raise ValueError("There are no two particles at a distance from each "
-                         "other in these systems, to look at force laws at.")
+        raise ValueError('There are no two particles at a distance from each '
+                         'other in these systems, to look at force laws at.')
     distance = torch.logspace(math.log10(seen.min()), math.log10(seen.max()),
                               200)
     learned = layer.law(distance.to(layer.law.value)).to(distance)
-    names = [f'law {channel}' for channel in range(learned.size(0))]
+    names = [f'law {channel}' for channel in range(len(learned))]
     nameless = LawCurves(names, distance, learned, None, [seen] * len(names),
                          length_unit(dataset))
     if relabelling is None or not isinstance(dataset, ParticleSystems):
         return nameless
-    channels = relabelling.channels(learned.size(0))
-    true = _true_laws(dataset, distance)
-    if channels is None or true is None:  # No law stands for a force alone.
+    channels = relabelling.channels(len(learned))
+    forces: Sequence[Force] = getattr(dataset.system, 'channels', ())
+    if channels is None or not forces:  # No law stands for a force alone.
         return nameless
+    true = torch.tensor([[force.magnitude(r) for r in distance.tolist()]
+                         for force in forces], dtype=distance.dtype)
     names, acted = [], []
-    for column, (name, num_types) in enumerate(
-            zip(dataset.names, dataset.num_edge_types)):
+    for name, num_types, label in zip(dataset.names, dataset.num_edge_types,
+                                      batch.edge_label.T):
         for kind in range(1, num_types):
             names.append(name if num_types == 2 else f'{name} {kind}')
-            own = apart[batch.edge_label[:, column] == kind]
+            own = apart[label == kind]
             own = own[own > 0]
             acted.append(own if own.numel() else seen)
     return LawCurves(names, distance, learned[channels], true, acted)
 
 
-def _true_laws(dataset: ParticleSystems, distance: Tensor) -> Optional[Tensor]:
-    """A row per type but the null types; None where none has a force."""
-    forces: Sequence[Force] = getattr(dataset.system, 'channels', ())
-    if not forces:
+def find_laws(module: RelationalInference, dataset: Systems,
+              metrics: Mapping[str, Any]) -> Optional[LawCurves]:
+    """The :func:`law_curves` that a module predicts with, if it does; given
+    what :func:`~pyg_fnri.evaluation.evaluate` says of it."""
+    layer = module.model.decoder.layer
+    if 'rollout_mse' not in metrics or not isinstance(layer, ForceLawDecoder):
         return None
-    return torch.tensor([[force.magnitude(r) for r in distance.tolist()]
-                         for force in forces], dtype=distance.dtype)
+    return law_curves(layer, dataset, metrics.get('relabelling'))

@@ -1,72 +1,65 @@
 """The evidence of force laws, by the impulse of each pair between frames."""
 import copy
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Optional
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_fnri.inference.evidence import Evidence, Pairs, Subset
+from pyg_fnri.inference.evidence import Evidence, Pairs
 from pyg_fnri.inference.likelihood import cauchy_width
-from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
+from pyg_fnri.nn import ForceLawDecoder
 
-#: Frames from the start of one trajectory to the next: further apart than
-#: anything in common reaches.
+#: Frames from the start of one trajectory to the next.
 GAP = 1_000_000
 
 #: Points of the quadrature between two frames.
 NUM_POINTS = 3
 
-#: At how many distances laws are looked up at once.
+#: At how many distances laws are looked up at once, to save memory.
 NUM_DISTANCES = 500_000
+
+#: How far the rate at which positions change may be from the velocities given.
+MAX_SLIP = 0.1
 
 
 class Transitions:
     r"""What happens to particles and pairs between successive frames.
 
-    Between two frames, position and velocity at both ends give the path as a
-    cubic. Along it the impulse of a pair's force, and the shift that comes of
-    it, are integrals over the interval :math:`h` (Gauss-Legendre):
+    Position and velocity at two successive frames give the path between them
+    as a cubic. Along it the impulse of a pair's force, and the shift that
+    comes of it, are integrals over the interval :math:`h` (Gauss-Legendre):
 
     .. math::
         \Delta \mathbf{v} = \int_0^h \mathbf{f} \, dt, \qquad
         \Delta \mathbf{x} = \int_0^h (h - t) \, \mathbf{f} \, dt.
 
-    They do not depend on the graph, and the change of a particle's state is
-    their sum over its interactions: linear in the graph, and linear in the
-    table of a force law.
+    The change of a particle's state is their sum over its interactions: linear
+    in the graph, and linear in the table of a force law.
 
     Args:
-        trajectories: Observed frames in physical units, each
-            :obj:`[num_nodes, T, 2D]`; two where a gap lies between them.
+        trajectories: Finite frames in physical units, each :obj:`[num_nodes,
+            T, 2D]`; two where a gap lies between them.
         choices: Which pairs to look at.
         interval: Time between two frames, in second.
         half_width: Where walls reflect, if known. Transitions in which a
             particle may have met one say nothing about forces on it.
-        mass: Masses of the particles, :obj:`[num_nodes]`, if they differ: see
-            :func:`~pyg_fnri.nn.known_masses`.
-
-    Raises:
-        ValueError: If the trajectories do not fit each other, are not finite,
-            or have no two successive frames.
+        mass: Masses of the particles, :obj:`[num_nodes]`, if they differ.
     """
-    def __init__(
-        self,
-        trajectories: Sequence[Tensor],
-        choices: Pairs,
-        interval: float,
-        half_width: float | None = None,
-        mass: Tensor | None = None,
-    ) -> None:
-        _check(trajectories)
+    def __init__(self, trajectories: Sequence[Tensor], choices: Pairs,
+                 interval: float, half_width: Optional[float] = None,
+                 mass: Optional[Tensor] = None) -> None:
+        if not all(bool(x.isfinite().all()) for x in trajectories):
+            raise ValueError('Expected finite trajectories, but some of their '
+                             'values are NaN or infinite.')
         self.choices = choices
         self.mass = mass
         start = torch.cat([x[:, :-1] for x in trajectories], dim=1)
         stop = torch.cat([x[:, 1:] for x in trajectories], dim=1)
         #: First frame of each transition, [num_transitions].
         self.frame = torch.cat([
-            torch.arange(x.size(1) - 1, device=start.device) + number * GAP
+            torch.arange(x.size(1) - 1, device=x.device) + number * GAP
             for number, x in enumerate(trajectories)
         ])
         (x0, v0), (x1, v1) = start.chunk(2, -1), stop.chunk(2, -1)
@@ -82,8 +75,6 @@ class Transitions:
         points = np.polynomial.legendre.leggauss(NUM_POINTS)
         node, weight = (torch.from_numpy(part).to(start) for part in points)
         time, weight = (node + 1) / 2, weight / 2 * interval
-        #: Weights of the points, for shifts and for impulses, [2, points].
-        self.weight = torch.stack([weight * (1 - time) * interval, weight])
         path = [
             _hermite(t, x0, interval * v0, x1, interval * v1)
             for t in time.tolist()
@@ -96,9 +87,10 @@ class Transitions:
         direction = offset / self.distance.unsqueeze(-1)
         #: What a unit of force at a point adds to shift and impulse of the
         #: receiver, [V, num_transitions, points, 2D].
-        self.unit_effect = torch.cat(
-            [direction * weight.unsqueeze(-1) for weight in self.weight],
-            dim=-1)
+        self.unit_effect = torch.cat([
+            direction * (weight * (1 - time) * interval).unsqueeze(-1),
+            direction * weight.unsqueeze(-1)
+        ], dim=-1)
 
     def integrate(self, force: Tensor, choices: slice = slice(None)) -> Tensor:
         """Shift and impulse :obj:`[*, v, num_transitions, 2D]` of receivers
@@ -118,31 +110,17 @@ class Transitions:
         out.frame = self.frame[transitions]
         return out
 
-    def part(self, part: Subset) -> 'Transitions':
-        """The same of some systems."""
-        out = copy.copy(self)
-        out.choices = part.choices
-        for name in ('change', 'valid'):
-            setattr(out, name, getattr(self, name)[part.particle])
-        for name in ('distance', 'unit_effect'):
-            setattr(out, name, getattr(self, name)[part.choice])
-        if self.mass is not None:
-            out.mass = self.mass[part.particle]
-        return out
-
     def thinned(self, step: int) -> 'Transitions':
-        """Each so many-th transition from the first on that says anything:
-        particles may all meet a wall before."""
+        """Each so many-th transition from the first on that says anything."""
         first = int(self.valid.any(0).long().argmax())
         return self.take(slice(first, None, step))
 
     def sum_at_particles(self, effect: Tensor) -> Tensor:
-        """Sums effects :obj:`[V, ...]` on receivers, and their opposites on
-        senders, by particle, and divides them by its mass."""
-        choices = self.choices
+        """The sum of effects :obj:`[V, ...]` on receivers, and of their
+        opposites on senders, over the mass of each particle."""
+        choices, both = self.choices, self.choices.mutual
         out = effect.new_zeros((self.change.size(0), ) + effect.size()[1:])
         out.index_add_(0, choices.receiver, effect)
-        both = choices.mutual
         out.index_add_(0, choices.sender[both], -effect[both])
         return self.over_mass(out, slice(None))
 
@@ -154,15 +132,9 @@ class Transitions:
 
 
 class ImpulseEvidence(Evidence):
-    """The evidence of force laws on given transitions.
-
-    Args:
-        transitions: What happened.
-        layer: The laws, and the scale of changes.
-    """
+    """The evidence of a layer's force laws on given transitions, in units of
+    its scale."""
     max_tried = 4_000_000
-    #: Attributes with a row for each choice.
-    of_choices: ClassVar[Sequence[str]] = ('effect', )
 
     def __init__(self, transitions: Transitions,
                  layer: ForceLawDecoder) -> None:
@@ -174,7 +146,6 @@ class ImpulseEvidence(Evidence):
         self.effect = self.change.new_empty(distance.size(0),
                                             layer.law.num_channels,
                                             *self.change.size()[1:])
-        # In parts, so that little memory is needed beside the result.
         size = max(1, NUM_DISTANCES // max(1, distance[:1].numel()))
         for start in range(0, distance.size(0), size):
             part = slice(start, start + size)
@@ -182,15 +153,6 @@ class ImpulseEvidence(Evidence):
                 force = layer.law(distance[part])
                 effect = transitions.integrate(force, part) / self.scale
             self.effect[part] = effect.transpose(0, 1)
-
-    def part(self, part: Subset) -> 'ImpulseEvidence':
-        """The same of some systems."""
-        out = copy.copy(self)
-        out.transitions = self.transitions.part(part)
-        out.change = self.change[part.particle]
-        for name in self.of_choices:
-            setattr(out, name, getattr(self, name)[part.choice])
-        return out
 
     def errors(self, channels: Tensor) -> Tensor:
         effect = torch.einsum('vc,vc...->v...', channels, self.effect)
@@ -202,49 +164,32 @@ class ImpulseEvidence(Evidence):
         changes of their receivers and of their senders, twice :obj:`[v, C,
         num_transitions, F]`; zero where transitions say nothing."""
         transitions, effect = self.transitions, self.effect[members]
-        choices, valid = transitions.choices, transitions.valid[:, None, :,
-                                                                None]
+        choices, valid = transitions.choices, transitions.valid
         receiver, sender = choices.receiver[members], choices.sender[members]
         opposite = -effect * choices.mutual[members].view(-1, 1, 1, 1)
-        return (transitions.over_mass(effect, receiver) * valid[receiver],
-                transitions.over_mass(opposite, sender) * valid[sender])
+        return (transitions.over_mass(effect, receiver) *
+                valid[receiver, None, :, None],
+                transitions.over_mass(opposite, sender) *
+                valid[sender, None, :, None])
 
-    def changed_errors(
-        self,
-        errors: Tensor,
-        channels: Tensor,
-        members: Tensor,
-        options: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        choices = self.transitions.choices
+    def changed_errors(self, errors: Tensor, channels: Tensor, members: Tensor,
+                       options: Tensor) -> tuple[Tensor, Tensor]:
+        on_receiver, on_sender = self.effects(members)
         change = options - channels[members].unsqueeze(1)  # [v, M, C]
-        size = *change.size()[:2], *errors.size()[1:]
-        at_receiver, at_sender = (torch.baddbmm(
-            errors[particle[members]].flatten(1).unsqueeze(1), change,
-            effect.flatten(2),
-            alpha=-1).view(size) for particle, effect in zip((
-                choices.receiver, choices.sender), self.effects(members)))
-        return at_receiver, at_sender
+
+        def changed(particle: Tensor, effect: Tensor) -> Tensor:
+            before = errors[particle[members]].flatten(1).unsqueeze(1)
+            out = torch.baddbmm(before, change, effect.flatten(2), alpha=-1)
+            return out.view(*change.size()[:2], *errors.size()[1:])
+
+        choices = self.transitions.choices
+        return (changed(choices.receiver,
+                        on_receiver), changed(choices.sender, on_sender))
 
 
 def shortest_distance(dtype: torch.dtype) -> float:
-    """What any other distance is longer than: its square is the least normal
-    number."""
+    """The root of the least normal number."""
     return torch.finfo(dtype).tiny**0.5
-
-
-def _check(trajectories: Sequence[Tensor]) -> None:
-    sizes = [list(x.size()) for x in trajectories]
-    if (not sizes or any(len(size) != 3 for size in sizes)
-            or any(size[::2] != sizes[0][::2] for size in sizes)
-            or max(size[1] for size in sizes) < 2):
-        raise ValueError(
-            f"Expected trajectories of the same particles, each [num_nodes, T, "
-            f"num_features] and at least one with T = 2 frames or more, but "
-            f"their shapes are {', '.join(map(str, sizes))}.")
-    if not all(bool(x.isfinite().all()) for x in trajectories):
-        raise ValueError("Expected finite trajectories, but some of their "
-                         "values are NaN or infinite.")
 
 
 def _hermite(t: float, x0: Tensor, m0: Tensor, x1: Tensor,
@@ -254,25 +199,15 @@ def _hermite(t: float, x0: Tensor, m0: Tensor, x1: Tensor,
             (3 - 2 * t) * x1 + t**2 * (t - 1) * m1)
 
 
-#: How far the two may differ.
-MAX_SLIP = 0.1
-
-
 @torch.no_grad()
 def velocity_slope(x: Tensor, interval: float) -> float:
-    """The rate at which positions change in units of the velocities given, by
-    robust least squares; 1 where features are what force laws take them for.
-
-    Args:
-        x: Trajectories in physical units, :obj:`[num_nodes, T, 2D]`, of at
-            least two frames.
-        interval: Time between two frames, in second.
-    """
+    """The rate at which positions change, over the velocities given, in
+    trajectories :obj:`[num_nodes, T, 2D]` in physical units of frames so many
+    seconds apart; by robust least squares."""
     position, velocity = x.double().chunk(2, dim=-1)
     change = position[:, 1:] - position[:, :-1]
-    # Of both ends: what noise a velocity has at one of them hardly matters.
     expected = interval * (velocity[:, 1:] + velocity[:, :-1]) / 2
-    # Of one size in any unit, as widths and sums have floors.
+    # Of about 1 in any unit, as widths and sums have floors.
     unit = torch.maximum(change.abs().mean(), expected.abs().mean())
     unit = unit.clamp(min=torch.finfo(unit.dtype).tiny)
     change, expected = change / unit, expected / unit
@@ -286,11 +221,12 @@ def velocity_slope(x: Tensor, interval: float) -> float:
 
 
 def check_motion(x: Tensor, interval: float) -> None:
-    """Makes sure that trajectories are what force laws take them for, before
-    any are fitted; arguments as for :func:`velocity_slope`.
+    """Raises a :class:`ValueError` if positions do not move at the velocities
+    given, so that force laws should not be fitted.
 
-    Raises:
-        ValueError: If positions do not move at the velocities given.
+    Args:
+        x: Trajectories in physical units, :obj:`[num_nodes, T, 2D]`.
+        interval: Time between two frames, in second.
     """
     slope = velocity_slope(x, interval)
     if slips(slope):

@@ -1,6 +1,5 @@
-"""The likelihood of one-step errors, fitted to them without labels."""
+"""What one-step errors cost, and likelihoods fitted to them without labels."""
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
@@ -11,30 +10,16 @@ from torch import Tensor
 #: :math:`w_e`: errors of successive frames are not independent.
 EVIDENCE_WEIGHT = 0.1
 
+#: From a Cauchy's tails, of close encounters, to nearly a Gaussian's, of noise.
+DEGREES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 100.0)
 
-class Objective(ABC):
-    """What a graph costs: its errors, and the encoder's doubts.
-
-    Args:
-        prior_weight: Weight of minus the encoder's log-probability.
-    """
-    prior_weight: float
-
-    @abstractmethod
-    def cost(self, errors: Tensor) -> Tensor:
-        """What errors :obj:`[*, num_transitions, F]` cost, :obj:`[*]`."""
-
-    @abstractmethod
-    def weight(self, errors: Tensor) -> Tensor:
-        """The derivative of the cost by the square of each error, of the same
-        shape: the weights of the least squares that touch it."""
-
-
-AnyObjective = TypeVar('AnyObjective', bound=Objective)
+#: Errors that a likelihood is fitted to, of perhaps millions, and the least
+#: scale: that of the third coordinate of motion in a plane.
+NUM_ROWS, MIN_SCALE = 4_000, 1e-6
 
 
 @dataclass(frozen=True)
-class AnnealingStep(Objective):
+class AnnealingStep:
     r"""One sweep over all choices, minimising per choice
 
     .. math::
@@ -43,11 +28,8 @@ class AnnealingStep(Objective):
     with errors :math:`e` and the encoder's posterior :math:`q`.
 
     Args:
-        tolerance: :math:`d^2`; errors far above it weigh little.
-        prior_weight: :math:`w_p`.
-
-    Raises:
-        ValueError: If the tolerance is not positive, or the weight negative.
+        tolerance: :math:`d^2`, above 0; errors far above it weigh little.
+        prior_weight: :math:`w_p`, at least 0.
     """
     tolerance: float
     prior_weight: float
@@ -55,8 +37,7 @@ class AnnealingStep(Objective):
     def __post_init__(self) -> None:
         if not self.tolerance > 0 or not self.prior_weight >= 0:
             raise ValueError(f"Expected a tolerance above 0 and a prior_weight "
-                             f"of at least 0, but got {self.tolerance} and "
-                             f"{self.prior_weight}.")
+                             f"of at least 0, but got {self}.")
 
     def cost(self, errors: Tensor) -> Tensor:
         cost = (errors.square() / self.tolerance).log1p().flatten(-2).sum(-1)
@@ -66,75 +47,37 @@ class AnnealingStep(Objective):
         return EVIDENCE_WEIGHT / (self.tolerance + errors.square())
 
 
-def without_prior(stages: Sequence[AnyObjective]) -> list[AnyObjective]:
-    """The same stages without the encoder's word."""
-    return [
-        replace(stage, prior_weight=0.0)  # type: ignore[type-var]
-        for stage in stages
-    ]
-
-
-#: What is tried: from a Cauchy's tails, of close encounters that laws miss, to
-#: nearly a Gaussian's, of noise in the observations.
-DEGREES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 100.0)
-
-#: Particles and transitions to look at, of which there may be millions.
-NUM_ROWS = 4_000
-
-#: Scales below it mean that there is no error at all, as in the third
-#: coordinate of motion in a plane.
-MIN_SCALE = 1e-6
-
-
 @dataclass(frozen=True)
-class StudentErrors(Objective):
-    r"""Errors that follow Student's t-distribution, of one's own scale and
-    tails for each feature:
+class StudentErrors:
+    r"""Errors that follow Student's t-distribution, with a scale and tails for
+    each feature:
 
     .. math::
         \sum_f m_f \frac{\nu_f + 1}{2} \sum_t
         \log\left(1 + \frac{e_{tf}^2}{\nu_f s_f^2}\right) - w_p \log q
 
     is, for :math:`m_f = w_p = 1`, minus the logarithm of the likelihood times
-    the encoder's posterior, up to a constant: the robust cost of a
-    :class:`~pyg_fnri.inference.AnnealingStep` with a tolerance
-    :math:`\nu s^2` and a
-    weight that mean something. Not in the paper.
+    the encoder's posterior, up to a constant. Not in the paper.
 
     Args:
         degrees: Degrees of freedom :math:`\nu_f`, one for each feature.
         scale: :math:`s_f`, in the units of the errors.
         share: :math:`m_f`, how many independent errors one counts for.
         prior_weight: :math:`w_p`.
-
-    Raises:
-        ValueError: If there is not one of each for each feature, or one is
-            not above 0, or the weight negative.
     """
     degrees: tuple[float, ...]
     scale: tuple[float, ...]
     share: tuple[float, ...]
     prior_weight: float
 
-    def __post_init__(self) -> None:
-        parts = self.degrees, self.scale, self.share
-        if (len(set(map(len, parts))) != 1 or not self.degrees
-                or not all(value > 0 for part in parts for value in part)
-                or not self.prior_weight >= 0):
-            raise ValueError(f"Expected degrees, a scale and a share above 0 "
-                             f"for each feature and a prior_weight of at least "
-                             f"0, but got {self}.")
-
     def cost(self, errors: Tensor) -> Tensor:
-        degrees, scale, share = map(errors.new_tensor,
-                                    (self.degrees, self.scale, self.share))
+        degrees, scale, share = self._tensors(errors)
         cost = (errors.square() / (degrees * scale.square())).log1p()
         # Time first: what a feature weighs is the same at all times.
         return (cost.sum(-2) * share * (degrees + 1) / 2).sum(-1)
 
     def weight(self, errors: Tensor) -> Tensor:
-        degrees, scale, share = map(errors.new_tensor,
-                                    (self.degrees, self.scale, self.share))
+        degrees, scale, share = self._tensors(errors)
         slope = 1 / (degrees * scale.square() + errors.square())
         return share * (degrees + 1) / 2 * slope
 
@@ -149,24 +92,29 @@ class StudentErrors(Objective):
         """The same for errors that are so many times as large."""
         return replace(self, scale=tuple(factor * s for s in self.scale))
 
+    def _tensors(self, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return (like.new_tensor(self.degrees), like.new_tensor(self.scale),
+                like.new_tensor(self.share))
+
+
+#: What a graph costs: :obj:`cost` of its errors, :obj:`[*, num_transitions, F]`
+#: to :obj:`[*]`, and :obj:`prior_weight` times minus the encoder's
+#: log-probability. The derivative of :obj:`cost` by the square of each error is
+#: :obj:`weight`, that of the least squares that touch it.
+Objective = AnnealingStep | StudentErrors
+AnyObjective = TypeVar('AnyObjective', bound=Objective)
+
+
+def without_prior(stages: Sequence[AnyObjective]) -> list[AnyObjective]:
+    """The same stages without the encoder's prior."""
+    return [replace(stage, prior_weight=0.0) for stage in stages]
+
 
 def fit_errors(errors: Tensor, prior_weight: float) -> StudentErrors:
-    """The likelihood that fits errors best, without labels: scale and tails
-    by maximum likelihood, and :func:`independent_share`.
-
-    Args:
-        errors: Under the graphs that are thought to be right, or under some
-            drawn from their posterior, :obj:`[num_nodes, num_transitions, F]`;
-            zero in all features where a transition says nothing.
-        prior_weight: The weight of the encoder's posterior.
-
-    Raises:
-        ValueError: If no transition says anything, an error is not finite or
-            the shape does not fit.
-    """
-    if errors.dim() != 3 or not bool(errors.isfinite().all()):
-        raise ValueError(f"Expected finite errors [num_nodes, num_transitions, "
-                         f"F], but got {list(errors.size())}, finite or not.")
+    """The likelihood that fits errors :obj:`[num_nodes, num_transitions, F]`
+    best: scale and tails by maximum likelihood, and :func:`independent_share`.
+    Errors are those of the graphs that are thought to be right, and zero where
+    a transition says nothing."""
     valid = (errors != 0).any(-1)
     if not bool(valid.any()):
         raise ValueError("No transition says anything about interactions: "
@@ -179,18 +127,13 @@ def fit_errors(errors: Tensor, prior_weight: float) -> StudentErrors:
 
 
 def bounded(errors: Tensor) -> Tensor:
-    """Errors in proportion where they are small, and bounded: the slope of the
-    log-likelihood that fits them. Close encounters, whose errors are hundreds
-    of times the usual ones, do not hide what all others do.
-
-    Args:
-        errors: :obj:`[num_nodes, num_transitions, F]`, not all of them zero.
-    """
+    """The slope of the log-likelihood that fits errors :obj:`[num_nodes,
+    num_transitions, F]`, not all zero. Close encounters, whose errors are
+    hundreds of times the usual ones, do not hide all others in it."""
     return _slope(errors, *_fit_some(errors[(errors != 0).any(-1)]))
 
 
 def _fit_some(errors: Tensor) -> tuple[Tensor, Tensor]:
-    """See :func:`fit_student`; of many errors :obj:`[num_errors, F]`, some."""
     return fit_student(errors[::math.ceil(len(errors) / NUM_ROWS)])
 
 
@@ -201,8 +144,8 @@ def _slope(errors: Tensor, degrees: Tensor, scale: Tensor) -> Tensor:
 def fit_student(errors: Tensor,
                 num_iterations: int = 30) -> tuple[Tensor, Tensor]:
     r"""Degrees of freedom and scale of Student's t-distribution around zero,
-    by maximum likelihood. For each of :data:`DEGREES`, the scale is the fixed
-    point of
+    twice :obj:`[F]`, by maximum likelihood. For each of :data:`DEGREES`, the
+    scale is the fixed point of
 
     .. math::
         s^2 \leftarrow \sum_i w_i e_i^2 / \sum_i w_i, \qquad
@@ -210,15 +153,11 @@ def fit_student(errors: Tensor,
 
     Args:
         errors: :obj:`[num_errors, F]`, at least one.
-        num_iterations: Of the fixed point, which is near after a few.
-
-    Returns:
-        Twice :obj:`[F]`.
+        num_iterations: How often.
     """
     square = errors.square().double()
     degrees = square.new_tensor(DEGREES).view(-1, 1, 1)
-    least = torch.maximum(1e-6 * square.mean(0),
-                          square.new_tensor(MIN_SCALE**2))
+    least = (1e-6 * square.mean(0)).clamp(min=MIN_SCALE**2)
     variance = torch.maximum(square.median(0).values, least)  # [F]
     variance = variance.expand(degrees.size(0), 1, -1)
     for _ in range(num_iterations):
@@ -236,23 +175,15 @@ def fit_student(errors: Tensor,
 
 
 def independent_share(series: Tensor, valid: Tensor) -> Tensor:
-    r"""How many independent values one of a stationary time series around
-    zero counts for, from its autocorrelation :math:`\rho`:
+    r"""How many independent values one of stationary time series
+    :obj:`[num_series, T, F]` around zero counts for, :obj:`[F]`, from the
+    autocorrelation :math:`\rho` of its :obj:`valid` values:
 
     .. math::
         m = \Big(1 + 2 \sum_{k=1} (1 - k / T) \rho_k\Big)^{-1}.
 
-    The sum ends before the first lag whose autocorrelation is not positive.
-    So the share is 1 at the most: the differences of noise between frames
-    alternate, which would allow more, but for slow interactions only.
-
-    Args:
-        series: :obj:`[num_series, T, F]`, of which one autocorrelation is
-            taken.
-        valid: Which values to look at, :obj:`[num_series, T]` bool.
-
-    Returns:
-        :obj:`[F]`, above 0.
+    The sum ends before the first lag whose autocorrelation is not positive,
+    so the share is 1 at the most.
     """
     num_steps = series.size(1)
     series = series * valid.unsqueeze(-1)
@@ -276,13 +207,12 @@ class Estimate(NamedTuple):
     mean: float
     error: float
 
+    def __str__(self) -> str:
+        return f'{self.mean:.2f} ± {self.error:.2f}'
+
 
 def mean_of_systems(values: Tensor) -> Estimate:
-    """The mean of a value per system, :obj:`[num_systems]`.
-
-    Raises:
-        ValueError: If there are fewer than two systems.
-    """
+    """The mean of a value per system, :obj:`[num_systems]`."""
     if values.numel() < 2:
         raise ValueError(f"A standard error takes at least two systems, but "
                          f"there is {values.numel()}.")
@@ -292,26 +222,13 @@ def mean_of_systems(values: Tensor) -> Estimate:
 
 
 def cauchy_nll(errors: Tensor, width: Tensor) -> Tensor:
-    r"""The negative log-likelihood of each error, in nat,
-
-    .. math::
-        \log (\pi s) + \log (1 + e^2 / s^2).
-
-    Args:
-        errors: What predictions miss, of any shape.
-        width: :math:`s`.
-    """
+    r""":math:`\log (\pi s) + \log (1 + e^2 / s^2)` in nat, with the width
+    :math:`s`."""
     return (math.pi * width).log() + (errors / width).square().log1p()
 
 
 def cauchy_width(errors: Tensor, floor: float = 1e-7) -> Tensor:
-    """The width under which errors are most likely.
-
-    Args:
-        errors: What predictions miss, of any shape but not empty, in a unit
-            that is typical of what they predict.
-        floor: The least width, such as that of rounding.
-    """
+    """The width under which errors are most likely, at least :obj:`floor`."""
     square = errors.double().square()
     # The mean of e^2 / (e^2 + s^2) is 1/2 at the maximum; a fixed point.
     width = square.median().clamp(min=floor**2)

@@ -5,7 +5,7 @@ from torch import Tensor
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.inference.likelihood import bounded
 
-#: Steps that noise in a frame is in: two where velocities were observed, four
+#: Noise in a frame is in two steps where velocities were observed, in four
 #: where they are central differences of positions.
 NUM_LAGS = 3
 
@@ -18,25 +18,21 @@ LEAST_VARIANCE = 0.01
 
 
 def decorrelated(evidence: ImpulseEvidence, errors: Tensor) -> ImpulseEvidence:
-    r"""The same evidence, with errors by noise made independent.
+    r"""The same evidence, with errors by noise made independent; the evidence
+    itself where errors do not alternate.
 
-    Noise in a frame is in the steps before and after it, with opposite signs:
-    errors of successive steps alternate. With :math:`L L^T` for the
-    covariance of a particle's steps (a band of :data:`NUM_LAGS` beside its
-    diagonal, none across walls and gaps), :math:`L^{-1} \mathbf{e}` is
-    independent. It adds steps up: noise of the frames in between cancels out,
-    and what an interaction does over time does not. A close encounter that
-    laws miss is spread over the steps that follow, which is the price. Each
-    feature is taken by itself. Not in the paper.
+    Noise in a frame is in the steps before and after it, with opposite signs.
+    With :math:`L L^T` for the covariance of a particle's steps (a band of
+    :data:`NUM_LAGS` beside its diagonal, none across walls and gaps),
+    :math:`L^{-1} \mathbf{e}` is independent. It adds steps up: noise of the
+    frames in between cancels out, and what an interaction does over time does
+    not. Each feature is taken by itself. Not in the paper.
 
     Args:
         evidence: The errors of force laws.
-        errors: Under the graphs that are thought to be right, from which
+        errors: Those of the graphs that are thought to be right, from which
             correlations are estimated, :obj:`[num_nodes, num_transitions,
             F]`.
-
-    Returns:
-        The evidence itself where errors do not alternate.
     """
     correlation = autocorrelation(errors, evidence.transitions)
     if not bool((correlation < -NEGLIGIBLE).any()):
@@ -45,16 +41,9 @@ def decorrelated(evidence: ImpulseEvidence, errors: Tensor) -> ImpulseEvidence:
 
 
 def autocorrelation(errors: Tensor, transitions: Transitions) -> Tensor:
-    """The correlation of the errors of steps, by how far they are apart.
-
-    Args:
-        errors: :obj:`[num_nodes, T, F]`.
-        transitions: Which of them say something, and when they are.
-
-    Returns:
-        :obj:`[NUM_LAGS, F]`, of 1, 2, ... steps; nearer to zero where there
-        is no process, or hardly one, of such correlations.
-    """
+    """The correlation of errors :obj:`[num_nodes, T, F]` of steps 1, 2, ...
+    apart, :obj:`[NUM_LAGS, F]`; shrunk until there is a process of such
+    correlations."""
     out = errors.new_zeros(NUM_LAGS, errors.size(-1))
     if not bool(errors.any()):
         return out
@@ -62,22 +51,20 @@ def autocorrelation(errors: Tensor, transitions: Transitions) -> Tensor:
     series = bounded(errors)
     variance = series[transitions.valid].square().mean(0)
     for lag in range(1, NUM_LAGS + 1):
-        pairs = _together(transitions, lag, lag)
+        pairs = _together(transitions, lag)
         if bool(pairs.any()):
             product = (series[:, lag:] * series[:, :-lag])[pairs].mean(0)
             out[lag - 1] = torch.where(variance > 0, product / variance, 0.0)
-    return _of_a_process(out)
+    # A spectrum above zero makes the covariance of any steps positive.
+    frequency = torch.linspace(0, torch.pi, 200).to(out)
+    lags = torch.arange(1, NUM_LAGS + 1).to(out)
+    least = (1 + 2 * torch.cos(frequency.outer(lags)) @ out).amin(0)
+    share = (1 - LEAST_VARIANCE) / (1 - least)
+    return torch.where(least < LEAST_VARIANCE, share, 1.0) * out
 
 
 class DecorrelatedEvidence(ImpulseEvidence):
-    """Made by :func:`decorrelated`.
-
-    Args:
-        evidence: The errors of force laws.
-        correlation: Of errors 1, 2, ... steps apart, :obj:`[NUM_LAGS, F]`.
-    """
-    of_choices = ('on_receiver', 'on_sender')
-
+    """Made by :func:`decorrelated`."""
     def __init__(self, evidence: ImpulseEvidence, correlation: Tensor) -> None:
         self.transitions = transitions = evidence.transitions
         self.scale = evidence.scale
@@ -102,23 +89,12 @@ class DecorrelatedEvidence(ImpulseEvidence):
         return out
 
 
-def _of_a_process(correlation: Tensor) -> Tensor:
-    """Correlations :obj:`[NUM_LAGS, F]` shrunk until their spectrum is above
-    zero, and with it the covariance of any steps."""
-    frequency = torch.linspace(0, torch.pi, 200).to(correlation)
-    lag = torch.arange(1, NUM_LAGS + 1).to(correlation)
-    spectrum = 1 + 2 * torch.cos(frequency.outer(lag)) @ correlation
-    least = spectrum.amin(0)
-    share = (1 - LEAST_VARIANCE) / (1 - least)
-    return torch.where(least < LEAST_VARIANCE, share, 1.0) * correlation
-
-
-def _together(transitions: Transitions, lag: int, distance: int) -> Tensor:
-    """Which steps :obj:`lag` places apart are so many frames apart, and both
-    say something, :obj:`[num_nodes, T - lag]` bool."""
-    valid = transitions.valid
-    near = transitions.frame[lag:] - transitions.frame[:-lag] == distance
-    return valid[:, lag:] & valid[:, :-lag] & near
+def _together(transitions: Transitions, lag: int) -> Tensor:
+    """Which steps so many places apart are as many frames apart, and both say
+    something, :obj:`[num_nodes, T - lag]` bool."""
+    valid, frame = transitions.valid, transitions.frame
+    return valid[:, lag:] & valid[:, :-lag] & (frame[lag:] - frame[:-lag]
+                                               == lag)
 
 
 def _factor(transitions: Transitions, correlation: Tensor) -> Tensor:
@@ -126,23 +102,23 @@ def _factor(transitions: Transitions, correlation: Tensor) -> Tensor:
     :obj:`[num_nodes, T, NUM_LAGS + 1, F]`: the diagonal, then what is to the
     left of it."""
     valid = transitions.valid
-    covariance = correlation.new_zeros(*valid.size(), NUM_LAGS + 1,
-                                       correlation.size(-1))
-    covariance[:, :, 0] = 1
+    out = correlation.new_zeros(*valid.size(), NUM_LAGS + 1,
+                                correlation.size(-1))
+    out[:, :, 0] = 1
     for lag in range(1, NUM_LAGS + 1):
-        for distance in range(lag, NUM_LAGS + 1):
-            pairs = _together(transitions, lag, distance).unsqueeze(-1)
-            covariance[:, lag:, lag] += correlation[distance - 1] * pairs
-    out = torch.zeros_like(covariance)
+        out[:, lag:, lag] = (correlation[lag - 1] *
+                             _together(transitions, lag).unsqueeze(-1))
+    # In place: what is read of the covariance has not been replaced yet.
     for step in range(valid.size(1)):
         for lag in range(min(step, NUM_LAGS), -1, -1):
-            rest, other = covariance[:, step, lag].clone(), step - lag
+            other = step - lag
             for before in range(lag + 1, min(step, NUM_LAGS) + 1):
-                rest -= out[:, step, before] * out[:, other, before - lag]
+                out[:, step,
+                    lag] -= (out[:, step, before] * out[:, other, before - lag])
             if lag:
-                out[:, step, lag] = rest / out[:, other, 0]
+                out[:, step, lag] /= out[:, other, 0]
             else:
-                out[:, step, 0] = rest.sqrt()
+                out[:, step, 0] = out[:, step, 0].sqrt()
     return out
 
 
@@ -154,7 +130,7 @@ def _solve(factor: Tensor, particle: Tensor, value: Tensor) -> Tensor:
     for step in range(value.size(-2)):
         now = factor[particle, step]  # [n, NUM_LAGS + 1, F]
         for lag in range(1, min(step, NUM_LAGS) + 1):
-            out[...,
-                step, :] -= (now[:, lag].view(shape) * out[..., step - lag, :])
+            before = out[..., step - lag, :]
+            out[..., step, :] -= now[:, lag].view(shape) * before
         out[..., step, :] /= now[:, 0].view(shape)
     return out

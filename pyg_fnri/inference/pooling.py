@@ -1,4 +1,4 @@
-"""One interaction graph for many systems, from the posteriors of each."""
+"""Inferred graphs of many systems: one that all share, or targets to learn."""
 import copy
 from collections.abc import Iterable, Sequence
 from typing import Any, Optional
@@ -30,46 +30,28 @@ def pool_posteriors(
         \sum_s \log q(\mathbf{z} | \mathbf{x}_s) - (S - 1) \log p(\mathbf{z})
 
     up to a constant: each posterior holds the prior once. Not in the paper.
-    The types of sfNRI have odds against null instead, which multiply in the
-    same way; its prior is uniform.
 
     Systems that are not independent, such as windows of one recording, make
-    the pooled posterior overconfident: what they have in common counts many
-    times. So does a bias that all posteriors have: the more systems, the more
-    it matters how well the encoder is calibrated.
+    the pooled posterior overconfident, and so does a bias that all posteriors
+    have: the more systems, the more it matters how well they are calibrated.
 
     Args:
         log_posterior: Log-probabilities :obj:`[num_systems * num_edges, K_a]`
             of each layer-graph's types, system after system, with the same
             edges in the same order.
         num_systems: How many systems there are.
-        prior: Probabilities :obj:`[K_a]` of each layer-graph's types, which
-            need not sum to 1. (default: uniform)
+        prior: Probabilities :obj:`[K_a]` of each layer-graph's types, above 0,
+            which need not sum to 1. (default: uniform)
 
     Returns:
         Log-probabilities :obj:`[num_edges, K_a]` of each layer-graph's types,
         in double precision.
-
-    Raises:
-        ValueError: If there are no systems, the edges are no multiple of
-            them, or the prior does not fit.
     """
-    sizes = [log_q.size(-1) for log_q in log_posterior]
     if prior is None:
-        prior = [[1.0] * size for size in sizes]
-    if ([len(p) for p in prior] != sizes
-            or not all(0 < value < float('inf') for p in prior for value in p)):
-        raise ValueError(f"Expected a prior of numbers above 0 for each type "
-                         f"of each layer-graph, of lengths {sizes}, but got "
-                         f"{prior}.")
-    if num_systems < 1 or any(len(q) % num_systems for q in log_posterior):
-        raise ValueError(f"Expected the posteriors of the same edges in each "
-                         f"of {num_systems} systems, but they are of "
-                         f"{[len(q) for q in log_posterior]} edges in all.")
+        prior = [[1.0] * log_q.size(1) for log_q in log_posterior]
     out = []
-    for log_q, p in zip(log_posterior, prior):
-        num_edges = len(log_q) // num_systems
-        each = log_q.double().view(num_systems, num_edges, len(p))
+    for log_q, p in zip(log_posterior, prior, strict=True):
+        each = log_q.double().view(num_systems, -1, len(p))
         log_p = each.new_tensor(p).log()
         pooled = each.sum(0) - (num_systems - 1) * log_p
         out.append(pooled.log_softmax(-1))
@@ -81,40 +63,20 @@ def shared_candidates(
     systems: Optional[Sequence[Any]] = None,
 ) -> Tensor:
     """The candidate edges that all systems of a batch have, by the numbers
-    of the particles in a system, :obj:`[2, num_edges]`.
-
-    Args:
-        data: One system, or a batch of them.
-        systems: What each system is called. (default: 0, 1, ...)
-
-    Raises:
-        ValueError: If a system differs from the first one in its number of
-            particles or in its candidate edges; it is named.
-    """
+    of the particles in a system, :obj:`[2, num_edges]`; messages name the
+    :obj:`systems` as given. (default: 0, 1, ...)"""
     if data.get('batch') is None:
         return data.edge_index
     size = data.batch.bincount()
-    names = range(len(size)) if systems is None else systems
     owner = data.batch[data.edge_index[1]]
-    num_edges = owner.bincount(minlength=len(size))
-    for what, count in (('particles', size), ('candidate edges', num_edges)):
-        if bool((count != count[0]).any()):
-            other = int((count != count[0]).int().argmax())
-            raise ValueError(
-                f"Systems that share a graph have the same particles and "
-                f"candidate edges, but system {names[0]!r} has {count[0]} "
-                f"{what} and system {names[other]!r} has {count[other]}; "
-                f"leave out those that differ, or infer a graph for each.")
-    local = (data.edge_index - size[0] * owner).view(2, len(size), num_edges[0])
-    differs = (local != local[:, :1]).any(0).any(-1)
-    if bool(differs.any()):
-        other = int(differs.int().argmax())
-        raise ValueError(
-            f"Systems that share a graph have the same candidate edges in the "
-            f"same order, but those of system {names[other]!r} are not those "
-            f"of system {names[0]!r}; give the same to all, such as all "
-            f"pairs, or infer a graph for each.")
-    return local[:, 0]
+    local = data.edge_index - (size.cumsum(0) - size)[owner]
+    num_edges = owner.bincount(minlength=len(size)).tolist()
+    first, *others = local.split(num_edges, dim=1)
+    names = range(len(size)) if systems is None else systems
+    for number, other in enumerate(others, 1):
+        if size[number] != size[0] or not first.equal(other):
+            raise _different(names[number], names[0])
+    return first
 
 
 def shared_graph(
@@ -129,38 +91,26 @@ def shared_graph(
 
     Args:
         model: A trained model.
-        batches: Observed trajectories of all systems; a list of one batch
-            where they fit into it.
+        batches: Observed trajectories of all systems.
         refined: Whether the graph of each system is refined first, by
             :func:`~pyg_fnri.inference.refine`; what is pooled is then the
             probability of each edge's types given the system's other edges.
-        systems: What each system is called, for messages.
-            (default: 0, 1, ...)
+        systems: What messages call each system. (default: 0, 1, ...)
 
     Returns:
         The graph, and the pooled posterior, of the edges of one system.
-
-    Raises:
-        ValueError: If there are no systems, or one has other particles or
-            candidate edges than the first; and
-        As :meth:`RelationalAutoEncoder.posterior`.
     """
     logs: list[list[Tensor]] = []
     first, num_systems = None, 0
     for batch in batches:
-        number = getattr(batch, 'num_graphs', 1)  # A single Data.
-        end = num_systems + number
+        end = num_systems + getattr(batch, 'num_graphs', 1)  # A single Data.
         names = (range(num_systems, end)
                  if systems is None else systems[num_systems:end])
         candidates = shared_candidates(batch, names)
         if first is None:
             first, first_name = candidates, names[0]
         elif not first.equal(candidates):
-            raise ValueError(
-                f"Systems that share a graph have the same particles and "
-                f"candidate edges in the same order, but those of system "
-                f"{names[0]!r} are not those of system {first_name!r}; give "
-                f"the same to all, or infer a graph for each.")
+            raise _different(names[0], first_name)
         posterior = (refine(model, batch).posterior
                      if refined else model.posterior(batch))
         logs.append([q.clamp(min=LEAST_PROBABILITY).log() for q in posterior])
@@ -168,17 +118,20 @@ def shared_graph(
     if not logs:
         raise ValueError("There are no systems to infer a graph of; the data "
                          "set is empty.")
+    # Refining lets the encoder, and the prior with it, have less of a say.
+    weight = ANNEALING[-1].prior_weight if refined else 1.0
+    prior = [[p**weight for p in layer] for layer in model.latent.prior]
     pooled = pool_posteriors([torch.cat(layer) for layer in zip(*logs)],
-                             num_systems, _prior(model, refined))
+                             num_systems, prior)
     return Refined(most_probable(pooled),
                    [q.exp().to(logs[0][0].dtype) for q in pooled])
 
 
-def _prior(model: RelationalAutoEncoder, refined: bool) -> list[list[float]]:
-    """What each posterior holds of the prior: refining lets the encoder, and
-    the prior with it, have less of a say."""
-    weight = ANNEALING[-1].prior_weight if refined else 1.0
-    return [[p**weight for p in layer] for layer in model.latent.edge_prior]
+def _different(system: Any, first: Any) -> ValueError:
+    return ValueError(f"Systems that share a graph have the same particles and "
+                      f"candidate edges in the same order, but system "
+                      f"{system!r} differs from system {first!r}; leave it "
+                      f"out, or infer a graph for each.")
 
 
 def with_inferred_graphs(
@@ -187,43 +140,27 @@ def with_inferred_graphs(
     batches: Iterable[Batch],
 ) -> InMemoryDataset:
     """The first systems of a data set together with :obj:`edge_target`, the
-    refined graph of each, :obj:`[num_edges, num_layers]`.
+    refined graph of each, :obj:`[num_edges, num_layers]`, as a data set that
+    shares its other tensors with the one given.
 
     Args:
         model: The model that infers them.
         dataset: The systems, or a subset of them (:obj:`dataset[:1000]`).
         batches: The first of the same systems, in the same order.
-
-    Returns:
-        A data set of as many systems as there are in the batches, sharing
-        its other tensors with the one given.
-
-    Raises:
-        ValueError: If there are no batches, or they are of other systems.
     """
     found, num_systems = [], 0
     for batch in batches:
-        # A few graphs are stuck without restarts; a distillation bears that.
+        # Without restarts: to learn from, a few wrong graphs do no harm.
         found.append(refine(model, batch, num_restarts=0).edge_type)
         num_systems += batch.num_graphs
-    if not found or num_systems > len(dataset):
-        raise ValueError(f"Expected batches of some of the {len(dataset)} "
-                         f"systems of the data set, but got {num_systems} "
-                         f"systems.")
     out = dataset[:num_systems]
     # Where the systems' edges are stored; a system alone has no slices.
     slices, stored = dataset.slices or {}, dataset._data.num_edges
     ends = slices['edge_index'].tolist() if slices else [0, stored]
     rows = [torch.arange(ends[i], ends[i + 1]) for i in out.indices()]
-    edge_type, row = torch.cat(found), torch.cat(rows)
-    if edge_type.size(0) != row.numel():
-        raise ValueError(f"The batches are not the data set's first "
-                         f"{num_systems} systems: they have "
-                         f"{edge_type.size(0)} edges, and those "
-                         f"{row.numel()}.")
-    # Of other systems nothing is known, and nothing will be asked.
+    edge_type = torch.cat(found)
     target = edge_type.new_zeros(stored, edge_type.size(1))
-    target[row] = edge_type
+    target[torch.cat(rows)] = edge_type
     out._data = copy.copy(dataset._data)
     out._data.edge_target = target
     out._data_list = None

@@ -1,11 +1,11 @@
-"""Force laws: found from motion, fitted, taken apart, and checked."""
+"""Force laws: fitted to graphs, found from scratch, disentangled, checked."""
+from pyg_fnri.laws.check import LawCheck, check_laws
 from pyg_fnri.laws.discovery import Discovery, Start, discover_force_laws
-from pyg_fnri.laws.em import Progress, fit_force_laws
-from pyg_fnri.laws.law_check import check_laws
-from pyg_fnri.laws.law_verdict import LawCheck
+from pyg_fnri.laws.fit import EM_ANNEALING, Progress, fit_force_laws
 
 __all__ = [
     'Discovery',
+    'EM_ANNEALING',
     'LawCheck',
     'Progress',
     'Start',

@@ -1,11 +1,10 @@
-"""Force laws from several starts, of which held-out systems choose."""
+"""Force laws from scratch: several starts, compared on held-out systems."""
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Optional
+from itertools import product
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import subgraph
 
 from pyg_fnri.inference.impulses import Transitions
 from pyg_fnri.inference.likelihood import (
@@ -15,38 +14,35 @@ from pyg_fnri.inference.likelihood import (
     without_prior,
 )
 from pyg_fnri.inference.refine import ANNEALING, find_graphs
-from pyg_fnri.laws.alignment import align
-from pyg_fnri.laws.disentangle import disentangle
-from pyg_fnri.laws.em import EM_ANNEALING, Progress, fit_force_laws
-from pyg_fnri.laws.law_fit import LawFit, State
+from pyg_fnri.inference.search import GraphSearch
+from pyg_fnri.laws.disentangle import MAX_ROUNDS, disentangle
+from pyg_fnri.laws.fit import (
+    EM_ANNEALING,
+    LawFit,
+    Progress,
+    State,
+    fit_force_laws,
+)
+from pyg_fnri.metrics import assign
 from pyg_fnri.nn import RelationalAutoEncoder
 
-#: Share of what the best laws explain, in nat, that others do as well, where
-#: both have found the same.
+#: Share of what the better of two starts explains, in nat, that the worse one
+#: has to explain to confirm it.
 AGREEING = 0.95
+#: Steps in a nat: sums of integers are exact, so ties of orders are found.
+RESOLUTION = 2**20
 
 
 class Start(NamedTuple):
-    r"""What came of a start.
-
-    Args:
-        number: 0 is the encoder's guess, others are random graphs.
-        cost: What :func:`held_out_cost` says, below 0 where laws explain
-            something.
-    """
+    """A start from the encoder's graphs (number 0) or from random ones, and its
+    :func:`held_out_cost`, below 0 where laws explain something."""
     number: int
     cost: float
 
 
 class Discovery(NamedTuple):
-    """How force laws were found.
-
-    Args:
-        starts: All starts, in order.
-        best: The one whose laws were kept.
-        confirmed: Whether another one found laws that are as good. Where
-            none did, the search may have got stuck.
-    """
+    """All starts, the best one, whose laws were kept, and whether another one
+    found laws that are as good: if not, the search may have got stuck."""
     starts: list[Start]
     best: Start
     confirmed: bool
@@ -60,79 +56,63 @@ def discover_force_laws(
     annealing: Sequence[AnnealingStep] = EM_ANNEALING,
     num_pilot: int = 100,
     max_starts: int = 5,
-    on_start: Optional[Callable[[Start], None]] = None,
-    on_iteration: Optional[Callable[[Progress], None]] = None,
+    max_rounds: int = MAX_ROUNDS,
+    on_start: Callable[[Start], None] | None = None,
+    on_iteration: Callable[[Progress], None] | None = None,
 ) -> Discovery:
-    """Finds force laws and graphs, whatever the encoder knows: also from
-    nothing, with one that has not been trained.
+    """Finds force laws and graphs from scratch, in place: the encoder need not
+    have been trained.
 
-    On a few of the systems, laws and graphs are fitted to each other
-    (:func:`fit_force_laws`) and disentangled
-    (:func:`~pyg_fnri.laws.disentangle.disentangle`), first from the
-    encoder's graphs, then from random ones, until what explains held-out
-    systems best has been found twice. From there, all systems are fitted.
-    Layers are put into the order that the encoder has them in, if it has one.
+    On a few systems, laws and graphs are fitted to each other and
+    disentangled (:func:`~pyg_fnri.laws.disentangle.disentangle`), first from
+    the encoder's graphs, then from random ones, until the laws that explain
+    held-out systems best have been found twice. From these, in the order of the
+    encoder's posterior, all systems are fitted (:func:`fit_force_laws`).
 
     Args:
-        model: A model whose decoder's layer is a
-            :class:`~pyg_fnri.nn.ForceLawDecoder`; its laws are fitted in
-            place.
+        model: Its decoder's layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`.
         data: Systems with :obj:`x` and, where known, :obj:`y` and
             :obj:`mass`.
         generator: Source of randomness.
         annealing: One iteration each.
-        num_pilot: How many systems starts are tried on, and held out, at the
-            most.
-        max_starts: How many starts at the most, at least one.
+        num_pilot: Systems to try starts on, and held-out ones, at the most.
+        max_starts: Starts at the most.
+        max_rounds: Rounds of disentangling at the most.
         on_start: Called after each start.
         on_iteration: Called after each iteration on all systems.
-
-    Returns:
-        How they were found.
-
-    Raises:
-        TypeError: As :func:`fit_force_laws`.
-        ValueError: Likewise, and as :func:`held_out_cost`, and if there are
-            too few starts.
     """
-    if max_starts < 1:
-        raise ValueError(f"Expected max_starts of at least 1, but got "
-                         f"{max_starts}.")
-    pilot, held_out = _parts(data, num_pilot)
+    pilot, held_out = _pilot_and_held_out(data, num_pilot)
     fit, judge = LawFit(model, pilot), LawFit(model, held_out)
     _halves(judge)  # Better told now than after a start.
-    fit.fit_scale()
-    guess = fit.search.choice
+    fit.fit_units()
     starts: list[Start] = []
-    best: Optional[tuple[Start, State]] = None
+    best: tuple[Start, State] | None = None
     confirmed = False
     for number in range(max_starts):
         if number == 0:
-            fit.search.choice = guess
             if not bool(fit.search.channels.any(0).all()):
-                continue  # Nothing to fit some law to.
+                continue  # A law without pairs cannot be fitted.
             fit.anneal(annealing, generator)
         else:
-            fit.randomise(generator)
+            fit.layer.law.reset_parameters()
+            fit.search.choice = fit.search.draw(generator)
             fit.anneal(without_prior(annealing), generator)
-        disentangle(fit, generator)
+        disentangle(fit, generator, max_rounds)
         start = Start(number, held_out_cost(judge, generator))
         starts.append(start)
         if on_start is not None:
             on_start(start)
-        if best is None:
-            best = start, fit.state
-            continue
-        better, worse = sorted([start.cost, best[0].cost])
-        confirmed = worse < 0 and worse <= AGREEING * better
-        if start.cost < best[0].cost:
+        if best is not None:
+            better, worse = sorted([start.cost, best[0].cost])
+            confirmed = worse < 0 and worse <= AGREEING * better
+        if best is None or start.cost < best[0].cost:
             best = start, fit.state
         if confirmed:
             break
     if best is None:
-        raise ValueError(f"Expected max_starts to be at least 2 where the "
-                         f"encoder's graphs lack a type, but it is "
-                         f"{max_starts}.")
+        raise ValueError(f"There was no start, as the encoder's graphs lack a "
+                         f"type or max_starts is {max_starts}; set max_starts "
+                         f"to 2 or more.")
     fit.state = align(fit.search, best[1])
     if best[0].number != 0:
         # The encoder led elsewhere, if anywhere.
@@ -141,77 +121,101 @@ def discover_force_laws(
     return Discovery(starts, best[0], confirmed)
 
 
+def _pilot_and_held_out(data: Data, num_pilot: int) -> tuple[Data, Data]:
+    """The first systems, and as many others; a system alone is both."""
+    batch = data.get('batch')
+    if batch is None or int(batch.max()) == 0:
+        return data, data
+    size = min(num_pilot, (int(batch.max()) + 2) // 2)
+    keys = ('x', 'y', 'mass', 'edge_index', 'batch')
+    known = Data(**{k: data[k] for k in keys if data.get(k) is not None})
+    held_out = known.subgraph((batch >= size) & (batch < 2 * size))
+    held_out.batch = held_out.batch - size
+    return known.subgraph(batch < size), held_out
+
+
 def held_out_cost(judge: LawFit, generator: torch.Generator) -> float:
-    """How badly laws explain systems, in the second half of whose transitions
-    they are judged; their graphs are inferred from the first half.
-
-    Args:
-        judge: The systems; graphs are searched anew.
-        generator: Source of the random graphs that systems too large to relax
-            start from.
-
-    Returns:
-        The median over systems of the negative log-likelihood of their
-        errors, Cauchy's, in nat per number, less that without forces.
-
-    Raises:
-        ValueError: If there are fewer than two transitions.
-    """
+    """How badly laws explain held-out systems: graphs are inferred from the
+    first half of their transitions, and errors are those of the second half.
+    The median over systems of the negative log-likelihood of errors, Cauchy's,
+    in nat per number, less that without forces."""
     search, (seen, later) = judge.search, _halves(judge)
     search.choice = search.draw(generator)
     find_graphs(search, judge.evidence(seen), without_prior(ANNEALING), 0,
                 generator)
-    evidence = judge.evidence(later)
-    left = evidence.errors(search.channels)
-    idle = evidence.errors(torch.zeros_like(search.channels))
-    gain = (_surprise(judge, idle, evidence.transitions) -
-            _surprise(judge, left, evidence.transitions))
-    return -gain.median().item()
+    evidence, nll = judge.evidence(later), []
+    for channels in (torch.zeros_like(search.channels), search.channels):
+        errors = evidence.errors(channels)
+        width = torch.stack(
+            [cauchy_width(part) for part in errors[later.valid].unbind(-1)])
+        surprise = cauchy_nll(errors, width).mean(-1) * later.valid
+        nll.append(judge.mean_of_systems(surprise.sum(-1), later))
+    return -(nll[0] - nll[1]).median().item()
 
 
 def _halves(judge: LawFit) -> tuple[Transitions, Transitions]:
     """Transitions to infer graphs from, those before the gap if there is one,
-    and others to judge laws in."""
+    and others to judge laws by."""
     first, total = judge.num_observed, judge.transitions.change.size(1)
     if total < 2:
-        raise ValueError(f"Laws are judged in other transitions than those "
-                         f"that graphs are inferred from, which takes at least "
-                         f"two, but there is {total}; observe three frames or "
-                         f"more, or give a continuation y.")
+        raise ValueError(f"Graphs and laws are judged by different "
+                         f"transitions, which takes two, but there is {total}; "
+                         f"observe three frames, or give a continuation y.")
     if not 0 < first < total:
         first = (total + 1) // 2
     return (judge.transitions.take(slice(0, first)),
             judge.transitions.take(slice(first, None)))
 
 
-def _surprise(judge: LawFit, errors: Tensor,
-              transitions: Transitions) -> Tensor:
-    """The negative log-likelihood of each system's errors, in nat per number,
-    :obj:`[num_systems]`."""
-    width = torch.stack([
-        cauchy_width(part) for part in errors[transitions.valid].unbind(-1)
-    ]) if bool(transitions.valid.any()) else errors.new_ones(errors.size(-1))
-    nll = cauchy_nll(errors, width).mean(-1) * transitions.valid
-    return judge.mean_of_systems(nll.sum(-1), transitions)
+def align(search: GraphSearch, state: State) -> State:
+    """Laws and graphs in the order of layers, and of types within a layer,
+    that agrees best with the encoder's posterior; of equally good ones, the
+    first. Layers of equally many types may change places, and so may the types
+    of a layer that have a channel.
+
+    The posterior is a product over layers, so both are assignment problems.
+    """
+    options, types, found = search.options, search.types, state.choice
+    # Channels of each type; the null type stays where it has none.
+    kinds = [[
+        int(options[types[:, layer] == k].amin(0).sum())
+        for k in range(log_q.size(1))
+    ] for layer, log_q in enumerate(search.log_posterior)]
+    fits: dict[tuple[int, int], int] = {}
+    former: dict[tuple[int, int], list[int]] = {}  # Of each new type.
+    for old, new in product(range(len(kinds)), repeat=2):
+        if sorted(kinds[old]) == sorted(kinds[new]):
+            log_q = search.log_posterior[new].double() * RESOLUTION
+            score = log_q.new_zeros(log_q.size(1), log_q.size(1))
+            score.index_add_(0, types[found, old], log_q.round())
+            allowed = {
+                (k, m): int(score[k, m])
+                for k, m in product(range(len(score)), repeat=2)
+                if kinds[old][k] == kinds[new][m]
+            }
+            former[old, new] = _assignment(allowed)
+            fits[old, new] = sum(allowed[k, m]
+                                 for m, k in enumerate(former[old, new]))
+    renamed = torch.empty_like(types)
+    for new, old in enumerate(_assignment(fits)):
+        order = torch.tensor(former[old, new], device=types.device)
+        renamed[:, new] = order.argsort()[types[:, old]]
+    option = (renamed.unsqueeze(1) == types).all(-1).long().argmax(-1)
+    # The former channel of each new one, [C, C].
+    same = (options[option].unsqueeze(-1) == options.unsqueeze(1)).all(0)
+    if not bool(same.any(-1).all()):
+        return state  # A latent graph whose types are no channels.
+    return State(state.laws[same.long().argmax(-1)], option[found])
 
 
-def _parts(data: Data, num_pilot: int) -> tuple[Data, Data]:
-    """The first systems, and as many others; a system alone is both."""
-    batch: Optional[Tensor] = data.get('batch')
-    num_systems = 1 if batch is None else int(batch.max()) + 1
-    if batch is None or num_systems == 1:
-        return data, data
-    size = min(num_pilot, (num_systems + 1) // 2)
-    return _part(data, 0, size), _part(data, size, 2 * size)
-
-
-def _part(data: Data, start: int, stop: int) -> Data:
-    kept = (data.batch >= start) & (data.batch < stop)
-    edge_index, _ = subgraph(kept, data.edge_index, relabel_nodes=True,
-                             num_nodes=kept.numel())
-    out = Data(x=data.x[kept], edge_index=edge_index,
-               batch=data.batch[kept] - start)
-    for key in ('y', 'mass'):
-        if data.get(key) is not None:
-            out[key] = data[key][kept]
-    return out
+def _assignment(weight: dict[tuple[int, int], int]) -> list[int]:
+    """The row of each column, each row once, of the highest total weight; of
+    equal ones, the first in lexicographic order."""
+    size = 1 + max(column for _, column in weight)
+    # Python's integers keep the two criteria apart, whatever their size.
+    found = assign({
+        (row, column):
+        value * size**size - row * size**(size - 1 - column)
+        for (row, column), value in weight.items()
+    })
+    return sorted(found, key=found.__getitem__)

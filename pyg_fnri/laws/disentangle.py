@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from pyg_fnri.inference.impulses import ImpulseEvidence
-from pyg_fnri.inference.likelihood import AnnealingStep, Objective
-from pyg_fnri.laws.law_fit import LawFit, State
+from pyg_fnri.inference.likelihood import AnnealingStep
+from pyg_fnri.laws.fit import LawFit, State
 
 #: What a basis is tried at, and what graphs and laws then go through.
 SCREENING = AnnealingStep(0.02, 0.0)
@@ -15,45 +15,46 @@ REANNEALING = tuple(
     AnnealingStep(tolerance, 0.0)
     for tolerance in (0.1, 0.05, 0.02, 0.01, 0.005, 0.002))
 
-#: Bases that are annealed in a round, and rounds, at the most.
-NUM_TRIED, MAX_ROUNDS = 3, 6
-
+#: Rounds, and bases that are annealed in a round, at the most.
+MAX_ROUNDS, NUM_TRIED = 6, 3
 #: Share of the cost, or of what laws explain, that another round is worth.
 LEAST_GAIN = 0.01
 
 
 @torch.no_grad()
-def disentangle(fit: LawFit, generator: torch.Generator) -> None:
-    r"""Looks for laws that explain the motion better, as other combinations
-    of the present ones.
+def disentangle(fit: LawFit, generator: torch.Generator,
+                max_rounds: int = MAX_ROUNDS,
+                num_tried: int = NUM_TRIED) -> None:
+    r"""Replaces laws by combinations of them that explain the motion better.
 
     Where interactions add up, graphs and laws that are fitted to each other
-    from a poor start end in an entangled optimum, the same one again and
-    again: of two forces :math:`s` and :math:`c`, the laws found are, for
-    example, :math:`s + c` and :math:`-c`, which explain all pairs but those
-    with :math:`c` alone. No change of single pairs leads out of it, but a
-    change of basis does. Two laws at a time are replaced by other sums and
-    differences of them (with determinant ±1), and each pair's types by those
-    that come closest to the force it had; the best few bases are annealed
-    anew, and the best of these is kept if it explains more.
+    from a poor start end in an entangled optimum: of two forces :math:`s` and
+    :math:`c`, the laws found are, for example, :math:`s + c` and :math:`-c`,
+    which explain all pairs but those with :math:`c` alone. No change of single
+    pairs leads out of it, but a change of basis does. Two laws at a time are
+    replaced by sums and differences of them (with determinant ±1), and each
+    pair's types by those that come closest to the force it had; the best few
+    bases are annealed anew, and the best of these is kept if it explains more.
 
     Args:
         fit: Graphs and laws, fitted to each other; improved in place.
         generator: Source of randomness.
+        max_rounds: Rounds at the most.
+        num_tried: Bases that are annealed in a round, at the most.
     """
     options = fit.search.options
     candidates = bases(options)
     best = fit.state
-    for _ in range(MAX_ROUNDS):
+    for _ in range(max_rounds):
         fit.state = best
-        # What is left over now says how large the noise is at the most.
+        # The errors now are an upper bound of the noise.
         last = fit.bounded(REANNEALING[-1])
         evidence = fit.evidence()
         best_cost = fit.cost(last, evidence).mean().item()
-        idle = _idle_cost(fit, last, evidence)
+        no_graph = torch.zeros_like(fit.search.channels)
+        idle = fit.cost(last, evidence, no_graph).mean().item()
         # Every third transition will do to choose what to try.
-        thinned = fit.transitions.thinned(3)
-        evidence, screened = fit.evidence(thinned), []
+        evidence, screened = fit.evidence(fit.transitions.thinned(3)), []
         screening = fit.bounded(SCREENING, evidence)
         present = fit.cost(screening, evidence).mean().item()
         for number, basis in enumerate(candidates):
@@ -66,7 +67,7 @@ def disentangle(fit: LawFit, generator: torch.Generator) -> None:
                 state = State(basis @ best.laws, fit.search.choice)
                 screened.append((cost, number, state))
         found, found_cost = best, best_cost
-        for _, _, state in sorted(screened)[:NUM_TRIED]:
+        for _, _, state in sorted(screened)[:num_tried]:
             fit.state = state
             fit.expect(REANNEALING[0])
             fit.anneal(REANNEALING, generator)
@@ -82,46 +83,32 @@ def disentangle(fit: LawFit, generator: torch.Generator) -> None:
     fit.state = best
 
 
-def _idle_cost(fit: LawFit, cost: Objective,
-               evidence: ImpulseEvidence) -> float:
-    """The mean cost where nothing interacts."""
-    errors = evidence.errors(torch.zeros_like(fit.search.channels))
-    return fit.mean_of_systems(cost.cost(errors), fit.transitions).mean().item()
-
-
 def bases(options: Tensor) -> list[Tensor]:
     """Bases that two laws of different layers can be replaced by, the present
-    one first: matrices of -1, 0 and 1 with determinant ±1, each given once up
-    to the order of its rows.
-
-    Args:
-        options: Channels of each combination of types, :obj:`[M, C]`.
-
-    Returns:
-        Each :obj:`[C, C]`, a row per new law in terms of the old ones.
-    """
+    one first: matrices :obj:`[C, C]` of -1, 0 and 1 with determinant ±1, a row
+    per new law in terms of the old ones, in any order but once. Options are
+    the channels of each combination of types, :obj:`[M, C]`."""
     num_channels = options.size(1)
     eye = torch.eye(num_channels, dtype=options.dtype, device=options.device)
-    out, seen = [eye], {_rows(eye)}
+    out = {_rows(eye): eye}
     for a, b in itertools.combinations(range(num_channels), 2):
         if not bool((options[:, a] * options[:, b]).any()):
             continue  # They never add up.
         for p, q, r, s in itertools.product((-1, 0, 1), repeat=4):
             basis = eye.clone()
             basis[[a, a, b, b], [a, b, a, b]] = eye.new_tensor([p, q, r, s])
-            if abs(p * s - q * r) == 1 and _rows(basis) not in seen:
-                seen.add(_rows(basis))
-                out.append(basis)
-    return out
+            if abs(p * s - q * r) == 1:
+                out.setdefault(_rows(basis), basis)
+    return list(out.values())
+
+
+def _rows(basis: Tensor) -> frozenset[tuple[float, ...]]:
+    return frozenset(map(tuple, basis.tolist()))
 
 
 def in_basis(evidence: ImpulseEvidence, basis: Tensor) -> ImpulseEvidence:
-    """The evidence of other laws, which are sums of these.
-
-    Args:
-        evidence: That of the present laws.
-        basis: A row per new law in terms of the old ones, :obj:`[C, C]`.
-    """
+    """The evidence of other laws, which are sums of these: a row of the basis
+    :obj:`[C, C]` for each."""
     out = copy.copy(evidence)
     out.effect = torch.einsum('kc,vc...->vk...', basis, evidence.effect)
     return out
@@ -131,7 +118,3 @@ def nearest(options: Tensor, basis: Tensor) -> Tensor:
     """For each option, the one that comes closest to it in another basis,
     :obj:`[M]`."""
     return torch.cdist(options, options @ basis).argmin(-1)
-
-
-def _rows(basis: Tensor) -> frozenset[tuple[float, ...]]:
-    return frozenset(map(tuple, basis.tolist()))

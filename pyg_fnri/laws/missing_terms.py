@@ -1,148 +1,184 @@
-"""Terms that force laws may lack, as they would show between two frames."""
-from collections.abc import Callable
-from dataclasses import dataclass
+"""Terms that force laws lack, found in what they leave unexplained."""
 from itertools import combinations
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import scatter
 
-from pyg_fnri.inference.evidence import find_choices
-from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
-from pyg_fnri.nn import RelationalAutoEncoder, known_masses
-from pyg_fnri.nn.force_law_decoder import ForceLawDecoder
+from pyg_fnri.inference.likelihood import (
+    Estimate,
+    cauchy_nll,
+    cauchy_width,
+    mean_of_systems,
+)
+from pyg_fnri.laws.fit import LawFit
+from pyg_fnri.nn import RelationalAutoEncoder
 
-#: Where pairs are close, in units of a law's first distance. Close encounters
-#: would outweigh all else.
+#: Distance at which pairs are close, in units of a law's first one: closer
+#: encounters would outweigh all else.
 CLOSE = 10 / 3
-
-
-@dataclass(frozen=True)
-class Frames:
-    """Successive frames seen from the laws.
-
-    Args:
-        transitions: What happened.
-        channels: The graph, :obj:`[V, num_channels]`.
-        position: Mean positions in an interval, :obj:`[num_nodes,
-            num_transitions, D]`.
-        velocity: Mean velocities, likewise. Means of both ends: the noise of
-            one end alone would look like friction.
-        explained: The changes of velocity that the laws predict, likewise, in
-            units of the typical one by forces.
-        missed: Those that they do not.
-        close: The distance below which pairs count as being at it.
-    """
-    transitions: Transitions
-    channels: Tensor
-    position: Tensor
-    velocity: Tensor
-    explained: Tensor
-    missed: Tensor
-    close: float
-
-
-def seen_from_laws(model: RelationalAutoEncoder, layer: ForceLawDecoder,
-                   data: Data, x: Tensor, edge_type: Tensor) -> Frames:
-    """Successive frames of given systems under a graph.
-
-    Args:
-        model: The model whose latent graph this is.
-        layer: Its fitted laws.
-        data: The systems.
-        x: Their frames, :obj:`[num_nodes, T, 2D]`.
-        edge_type: The graph, :obj:`[num_edges, num_layers]`.
-    """
-    choices = find_choices(data.edge_index, model.latent.undirected)
-    transitions = Transitions([x], choices, layer.interval, layer.half_width,
-                              known_masses(data))
-    channels = model.latent.encode_types(edge_type)[choices.edge].to(x.dtype)
-    evidence = ImpulseEvidence(transitions, layer)
-    missed = evidence.errors(channels)
-    num_axes = x.size(-1) // 2
-    position, velocity = ((x[:, :-1] + x[:, 1:]) / 2).chunk(2, dim=-1)
-    missed = missed[..., num_axes:]
-    explained = evidence.change[..., num_axes:] - missed
-    return Frames(transitions, channels, position, velocity, explained, missed,
-                  close=CLOSE * layer.law.min_distance)
-
-
-def _velocity(frames: Frames) -> Tensor:
-    v = frames.velocity
-    return torch.stack([v, v.norm(dim=-1, keepdim=True) * v], dim=-1)
-
-
-def _turning(frames: Frames) -> Tensor:
-    return _turned(frames.velocity)
-
-
-def _relative_velocity(frames: Frames) -> Tensor:
-    relative = _between_pairs(frames, frames.velocity)
-    _, distance = _direction(frames)
-    return _of_pairs(frames, [relative, relative / distance])
-
-
-def _transverse(frames: Frames) -> Tensor:
-    direction, distance = _direction(frames)
-    return _of_pairs(frames, [
-        turned * shape for turned in _turned(direction).unbind(-1)
-        for shape in (1, distance, 1 / distance)
-    ])
-
-
-def _field(frames: Frames) -> Tensor:
-    position = frames.position
-    axes = torch.eye(position.size(-1), device=position.device)
-    ones = torch.ones_like(position[..., :1])
-    of = torch.cat([ones, position], dim=-1)  # [N, T, 1 + D]
-    return torch.einsum('nta,de->ntdae', of, axes).flatten(-2)
-
-
-def response(frames: Frames) -> Tensor:
-    """What the laws predict, stronger or weaker."""
-    return frames.explained.unsqueeze(-1)
-
-
-#: What is tried: changes of velocity [num_nodes, num_transitions, D, P] that
-#: P unknown constants multiply; of 'response', P for each particle.
-TERMS: dict[str, Callable[[Frames], Tensor]] = {
-    'velocity': _velocity,
-    'turning': _turning,
-    'relative velocity': _relative_velocity,
-    'transverse': _transverse,
-    'field': _field,
-    'response': response,
+#: The least size of a term, in typical changes of velocity by forces; laws
+#: that hold are off by less.
+MIN_SIZE = 0.02
+#: Standard errors that one gain has to exceed, as several terms are tried, and
+#: all those among which the greatest decides.
+MIN_SIGNIFICANCE, MORE_THAN_CHANCE = 3.0, 2.0
+#: What each of the terms means.
+TERMS = {
+    'velocity': 'forces depend on velocity, like friction or a drive',
+    'turning': 'forces act across the velocity, like a magnetic field',
+    'relative velocity':
+    'forces depend on velocities, like friction within pairs',
+    'transverse': 'forces point across the line of a pair',
+    'field': 'a force acts from outside, depending on position alone',
+    'response': 'particles respond differently to the same force',
 }
 
 
+class Finding(NamedTuple):
+    """One of the :data:`TERMS`, its mean size in typical changes of velocity by
+    forces, and its gain of log-likelihood in later frames, in nat per velocity
+    component."""
+    name: str
+    size: float
+    gain: Estimate
+
+    def __str__(self) -> str:
+        return f'{TERMS[self.name]} ({self.size:.0%} of typical forces)'
+
+
+@torch.no_grad()
+def find_missing_terms(model: RelationalAutoEncoder, data: Data,
+                       edge_type: Tensor) -> list[Finding]:
+    """The terms that laws lack, the greatest gain first; none where laws hold.
+
+    Each of the :data:`TERMS` is fitted to what the laws miss in the observed
+    frames :obj:`x`, by robust least squares, and judged by the frames :obj:`y`
+    that follow. The best of those that matter is taken out, and the others are
+    tried on what is left.
+
+    Args:
+        model: Its decoder's layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`.
+        data: At least two systems, with :obj:`x` and :obj:`y`.
+        edge_type: Their graph by :obj:`x`, :obj:`[num_edges, num_layers]`.
+    """
+    fit = LawFit(model, data)
+    channels = model.latent.encode_types(edge_type)[fit.search.choices.edge]
+    channels = channels.to(data.x.dtype)
+    evidence, valid = fit.evidence(), fit.transitions.valid
+    # Changes of velocity, in typical ones by forces.
+    missed = evidence.errors(channels).chunk(2, dim=-1)[1]
+    explained = evidence.change.chunk(2, dim=-1)[1] - missed
+    left = term_columns(fit, data, channels, explained)
+    seen = torch.arange(valid.size(1), device=valid.device) < fit.num_observed
+    seen, later = valid & seen, valid & ~seen
+    # Laws that are all too strong or too weak by one factor break no rule.
+    missed = missed - _fit(left['response'], missed, seen)
+    found = []
+    while left:
+        tried = []
+        for name, columns in left.items():
+            part = _fit(columns, missed, seen, per_particle=name == 'response')
+            gain = torch.zeros_like(missed[..., 0])
+            for errors, sign in ((missed, 1), (missed - part, -1)):
+                nll = cauchy_nll(errors, cauchy_width(errors[seen]))
+                gain += sign * nll.mean(-1)
+            total = scatter((gain * later).sum(-1), data.batch)
+            count = scatter(later.sum(-1).to(total), data.batch)
+            gained = mean_of_systems((total / count)[count > 0])
+            size = part[later].abs().mean().item()
+            if size >= MIN_SIZE and (gained.mean
+                                     > MORE_THAN_CHANCE * gained.error):
+                tried.append((Finding(name, size, gained), part))
+        if not any(finding.gain.mean > MIN_SIGNIFICANCE * finding.gain.error
+                   for finding, _ in tried):
+            break
+        finding, part = max(tried, key=lambda pair: pair[0].gain.mean)
+        missed = missed - part
+        found.append(finding)
+        del left[finding.name]
+    return found
+
+
+def _fit(columns: Tensor, missed: Tensor, seen: Tensor,
+         per_particle: bool = False) -> Tensor:
+    """The part of changes :obj:`[num_nodes, num_transitions, D]` that columns
+    :obj:`[..., P]` explain, with constants fitted to those seen."""
+    # In double precision, squares of small numbers in any unit are above 0.
+    scale = columns[seen].double().square().mean((0, 1)).sqrt().to(missed.dtype)
+    scale = scale.clamp(min=torch.finfo(missed.dtype).tiny)  # [P]
+    columns = columns / scale
+    width = cauchy_width(missed[seen])
+    # A particle that felt hardly any force tells little about itself: its
+    # response is expected to be within some 30 % of the others'.
+    ridge = (width / (0.3 * scale.mean()))**2 if per_particle else 1e-9
+    rows, num_constants = len(missed) if per_particle else 1, len(scale)
+    design = columns.reshape(rows, -1, num_constants).double()
+    target = missed.reshape(rows, -1).double()
+    inside = seen.unsqueeze(-1).expand_as(missed).reshape(rows, -1)
+    eye = torch.eye(num_constants, dtype=torch.double, device=missed.device)
+    constants = torch.zeros_like(design[:, 0])
+    for _ in range(5):
+        error = target - torch.einsum('rop,rp->ro', design, constants)
+        weight = inside / (1 + (error / width).square())
+        weighted = design * weight.unsqueeze(-1)
+        normal = torch.einsum('rop,roq->rpq', weighted, design)
+        right = torch.einsum('rop,ro->rp', weighted, target)
+        constants = torch.linalg.solve(normal + ridge * eye, right)
+    constants = constants.to(missed.dtype).expand(len(missed), -1)
+    return torch.einsum('ntdp,np->ntd', columns, constants)
+
+
+def term_columns(fit: LawFit, data: Data, channels: Tensor,
+                 explained: Tensor) -> dict[str, Tensor]:
+    """Changes of velocity :obj:`[num_nodes, num_transitions, D, P]` by each of
+    the :data:`TERMS`, for P unknown constants."""
+    # Of both ends: the noise of one alone would look like friction.
+    mean = [(x[:, :-1] + x[:, 1:]) / 2 for x in (data.x, data.y)]
+    position, velocity = torch.cat(mean, dim=1).chunk(2, dim=-1)
+    choices = fit.search.choices
+
+    def between(value: Tensor) -> Tensor:
+        return value[choices.receiver] - value[choices.sender]
+
+    def of_pairs(*effects: Tensor) -> Tensor:
+        """Effects [V, T, D] on receivers, by channel, summed by particle."""
+        effect = torch.stack(effects, dim=-1)
+        effect = torch.einsum('vc,vtde->vtdce', channels, effect)
+        return fit.transitions.sum_at_particles(effect.flatten(-2))
+
+    offset, relative = between(position), between(velocity)
+    distance = offset.norm(dim=-1, keepdim=True)
+    distance = distance.clamp(min=CLOSE * fit.layer.law.min_distance)
+    across = _turned(offset / distance).unbind(-1)
+    shapes = (torch.ones_like(distance), distance, 1 / distance)
+    axes = torch.eye(position.size(-1), device=position.device)
+    affine = torch.cat([torch.ones_like(position[..., :1]), position], dim=-1)
+    return {
+        'velocity':
+        torch.stack(
+            [velocity, velocity.norm(dim=-1, keepdim=True) * velocity], dim=-1),
+        'turning':
+        _turned(velocity),
+        'relative velocity':
+        of_pairs(relative, relative / distance),
+        'transverse':
+        of_pairs(*[part * shape for part in across for shape in shapes]),
+        'field':
+        torch.einsum('nta,de->ntdae', affine, axes).flatten(-2),
+        'response':
+        explained.unsqueeze(-1),
+    }
+
+
 def _turned(vector: Tensor) -> Tensor:
-    """A vector [*, D] under each generator of rotations, [*, D, P]."""
-    turned = []
+    """A vector [*, D] under each generator of rotations, [*, D, P]; zero on a
+    line."""
+    turned = [torch.zeros_like(vector)] if vector.size(-1) == 1 else []
     for a, b in combinations(range(vector.size(-1)), 2):
         out = torch.zeros_like(vector)
         out[..., a], out[..., b] = -vector[..., b], vector[..., a]
         turned.append(out)
-    if not turned:  # On a line, nothing points across.
-        return vector.new_zeros(vector.size() + (1, ))
     return torch.stack(turned, dim=-1)
-
-
-def _of_pairs(frames: Frames, effects: list[Tensor]) -> Tensor:
-    """Effects [V, num_transitions, D] on receivers, of the pairs in each
-    channel, summed by particle, [N, T, D, P]."""
-    effect = torch.stack(effects, dim=-1)  # [V, T, D, E]
-    effect = torch.einsum('vc,vtde->vtdce', frames.channels, effect).flatten(-2)
-    return frames.transitions.sum_at_particles(effect)
-
-
-def _between_pairs(frames: Frames, value: Tensor) -> Tensor:
-    """Receiver's value minus sender's, [V, num_transitions, D]."""
-    choices = frames.transitions.choices
-    return value[choices.receiver] - value[choices.sender]
-
-
-def _direction(frames: Frames) -> tuple[Tensor, Tensor]:
-    """From senders to receivers, [V, num_transitions, D], and how far."""
-    offset = _between_pairs(frames, frames.position)
-    distance = offset.norm(dim=-1, keepdim=True).clamp(min=frames.close)
-    return offset / distance, distance

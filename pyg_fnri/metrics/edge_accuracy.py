@@ -1,5 +1,6 @@
-"""The share of edges whose types are recovered."""
+"""The share of edges whose types are recovered, or on which graphs agree."""
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
@@ -7,31 +8,22 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from pyg_fnri.metrics.joint_type import (
+from pyg_fnri.metrics.relabelling import (
+    Relabelling,
     all_joint_types,
-    check_sizes,
-    count_joint_types,
-)
-from pyg_fnri.metrics.relabelling import Relabelling, make_relabelling
-from pyg_fnri.metrics.relabelling_search import (
     best_assignment,
     best_relabelling,
     check_equal_product,
     check_mapping,
+    count_joint_types,
+    make_relabelling,
 )
 
 
 class EdgeAccuracyResult(NamedTuple):
-    r"""Edge accuracies, each a scalar tensor between 0 and 1.
-
-    Args:
-        combined (torch.Tensor): Share of edges that are right in all layers
-            at once.
-        layers (tuple[torch.Tensor, ...]): Share of right edges per layer, in
-            the order of the true layers.
-        relabelling (Relabelling, optional): The relabelling that was used;
-            :obj:`None` where every batch had its own.
-    """
+    """Edge accuracies: in all layers at once (:obj:`combined`) and in each of
+    the true layers, scalar tensors between 0 and 1, after a relabelling, None
+    where every batch had its own."""
     combined: Tensor
     layers: tuple[Tensor, ...]
     relabelling: Optional[Relabelling]
@@ -39,38 +31,21 @@ class EdgeAccuracyResult(NamedTuple):
 
 class EdgeAccuracy(Metric):
     r"""Share of edges whose types are recovered, up to **one** relabelling
-    for the whole data set (section "Edge Accuracy" of the paper).
+    for the whole data set (section "Edge Accuracy" of the paper): the best
+    ordering of the layers of equal size and permutation of the types within
+    each, 8 ways for two layers of two types, 48 for three; of a single layer
+    of :math:`\prod_l K_l` joint types (NRI), the best one-to-one map.
 
-    A prediction with as many layers as the truth may be relabelled by an
-    ordering of the layers of equal size and a permutation of the types
-    within each layer: 8 ways for two layers of two types, 48 for three. A
-    prediction with a single layer of :math:`\prod_l K_l` joint types (NRI)
-    may be relabelled by any one-to-one map onto the joint types. The way with
-    the highest combined accuracy is taken (of equals the one with the higher
-    layer accuracies).
-
-    :meth:`compute` returns an :class:`EdgeAccuracyResult`.
+    :meth:`update` takes predicted types :obj:`[E, Lp]` and true ones
+    :obj:`[E, L]`, integers; :meth:`compute` gives an
+    :class:`EdgeAccuracyResult`.
 
     Args:
-        num_edge_types (Sequence[int]): Number of true edge types per layer.
-        predicted_edge_types (Sequence[int], optional): Number of predicted
-            edge types per predicted layer, :obj:`[4]` for an NRI of two
-            layers of two types. (default: as :obj:`num_edge_types`)
-        fixed_null (bool): Type 0 already means "no interaction" in each
-            predicted layer, as in a model that drops its null channels, and
-            stays 0. For layers of two types that leaves their order alone.
-            (default: :obj:`False`)
-
-    Raises:
-        TypeError: If an update holds anything but integers.
-        ValueError: If the predicted layers cannot be mapped one to one onto
-            the true ones, an update has no labels, wrong shapes or types out
-            of range, or :meth:`compute` comes before any edge.
-
-    Shapes:
-        :meth:`update` takes :obj:`edge_type` :obj:`[E, Lp]`, the predicted
-        types, and :obj:`edge_label` :obj:`[E, L]`, the true ones; both hold
-        integers.
+        num_edge_types: Number of true edge types per layer.
+        predicted_edge_types: Likewise of the predicted layers, :obj:`[4]` for
+            an NRI of two layers of two types; by default as the truth.
+        fixed_null: Type 0 already means "no interaction" in each predicted
+            layer, as in a model that drops its null channels, and stays 0.
     """
     is_differentiable = False
     higher_is_better = True
@@ -86,17 +61,12 @@ class EdgeAccuracy(Metric):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        true = check_sizes('num_edge_types', num_edge_types)
-        predicted = true
-        if predicted_edge_types is not None:
-            predicted = check_sizes('predicted_edge_types',
-                                    predicted_edge_types)
-        self.num_edge_types = true
-        self.predicted_edge_types = predicted
+        self.num_edge_types = tuple(num_edge_types)
+        self.predicted_edge_types = tuple(predicted_edge_types
+                                          or num_edge_types)
         self.fixed_null = fixed_null
         self._check_sizes()
-
-        num_types = math.prod(true)
+        num_types = math.prod(self.num_edge_types)
         self.add_state('confusion',
                        torch.zeros(num_types, num_types, dtype=torch.long),
                        dist_reduce_fx='sum')
@@ -105,15 +75,12 @@ class EdgeAccuracy(Metric):
         self.confusion += self._count(edge_type, edge_label)
 
     def compute(self) -> EdgeAccuracyResult:
-        joint = best_relabelling(self.confusion.cpu(),
-                                 self.predicted_edge_types, self.num_edge_types,
-                                 self.fixed_null)
-        relabelling = make_relabelling(joint, self.predicted_edge_types,
-                                       self.num_edge_types)
-        joint = joint.to(self.confusion.device)
+        sizes = self.predicted_edge_types, self.num_edge_types
+        joint = best_relabelling(self.confusion.cpu(), *sizes, self.fixed_null)
         relabelled = torch.zeros_like(self.confusion)
-        relabelled.index_add_(0, joint, self.confusion)
-        return self._result(relabelled, relabelling)
+        relabelled.index_add_(0, joint.to(self.confusion.device),
+                              self.confusion)
+        return self._result(relabelled, make_relabelling(joint, *sizes))
 
     def _check_sizes(self) -> None:
         check_mapping(self.predicted_edge_types, self.num_edge_types,
@@ -147,28 +114,12 @@ class JointEdgeAccuracy(EdgeAccuracy):
     r"""The edge accuracy of the paper's published code: the best of *all*
     permutations of the joint type, chosen anew for every batch.
 
-    This is generous and only meant for comparing with published figures.
-    Guessing two layers of two types at random scores 26.7 % at batch size 128
-    and 44 % at batch size 1 instead of 25 %, and a prediction in which the
-    layers are entangled (one layer holding "spring or charge", say) can score
-    100 %. The result depends on how the data set was cut into batches, one
-    :meth:`update` each; batches are weighted by their number of edges.
-    Report :class:`EdgeAccuracy`.
-
-    Args:
-        num_edge_types (Sequence[int]): Number of true edge types per layer.
-        predicted_edge_types (Sequence[int], optional): Number of predicted
-            edge types per predicted layer; any layers with as many joint
-            types as the truth. (default: as :obj:`num_edge_types`)
+    This is only meant for comparing with published numbers. Guessing two
+    layers of two types at random scores 26.7 % at batch size 128 and 44 % at
+    batch size 1 instead of 25 %, and a prediction in which the layers are
+    entangled (one layer holding "spring or charge", say) can score 100 %.
+    Batches, one :meth:`update` each, are weighted by their number of edges.
     """
-    def __init__(
-        self,
-        num_edge_types: Sequence[int],
-        predicted_edge_types: Optional[Sequence[int]] = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(num_edge_types, predicted_edge_types, **kwargs)
-
     def update(self, edge_type: Tensor, edge_label: Tensor) -> None:
         confusion = self._count(edge_type, edge_label)
         joint = best_assignment(confusion.cpu(), self.num_edge_types)
@@ -181,7 +132,82 @@ class JointEdgeAccuracy(EdgeAccuracy):
     def _check_sizes(self) -> None:
         check_equal_product(self.predicted_edge_types, self.num_edge_types)
 
-    def __repr__(self) -> str:
-        return (f'{type(self).__name__}(num_edge_types='
-                f'{list(self.num_edge_types)}, predicted_edge_types='
-                f'{list(self.predicted_edge_types)})')
+
+def relabelling_consistency(
+    batches: Sequence[tuple[Tensor, Tensor]],
+    num_edge_types: Sequence[int],
+    predicted_edge_types: Sequence[int],
+) -> dict[str, Any]:
+    """How consistent the relabelling is across batches of 128 systems
+    (supplement of the paper, section "Edge Accuracy"): if the model has
+    settled on one numbering of layers and types, each batch alone finds it.
+
+    Args:
+        batches: Predicted types :obj:`[E, Lp]` and true ones :obj:`[E, L]`.
+        num_edge_types: Number of true types of each layer.
+        predicted_edge_types: Number of types of each predicted layer.
+
+    Returns:
+        The :obj:`share` of the :obj:`num_batches` with edges in which the
+        relabelling for all is as good as any; and :obj:`frequencies`, in how
+        many batches each relabelling (in words) is the best.
+    """
+    sizes = predicted_edge_types, num_edge_types
+    confusions = torch.stack([
+        count_joint_types(*batch, *sizes).cpu() for batch in batches
+        if len(batch[0])
+    ])
+    overall = best_relabelling(confusions.sum(0), *sizes)
+    found: Counter = Counter()
+    num_agreeing = 0
+    for confusion in confusions:
+        best = best_relabelling(confusion, *sizes)
+        if _num_right(confusion, overall) == _num_right(confusion, best):
+            best = overall
+            num_agreeing += 1
+        found[str(make_relabelling(best, *sizes))] += 1
+    return {
+        'share': num_agreeing / len(confusions),
+        'num_batches': len(confusions),
+        'frequencies': dict(found.most_common()),
+    }
+
+
+class Agreement(NamedTuple):
+    """The share of edges on which two graphs agree in all layers after the
+    best relabelling; that of independent graphs with as many edges of each
+    type (:obj:`chance`); and the share adjusted for it, as Cohen's kappa: 1
+    for the same graph, 0 for chance, None where both have one type only."""
+    share: float
+    chance: float
+    adjusted: Optional[float]
+
+
+def agreement(types_a: Tensor, types_b: Tensor,
+              sizes: Sequence[int]) -> Agreement:
+    r"""How far two inferred graphs of the same systems agree: the strict edge
+    accuracy :math:`p` of one, were the other the truth. Models that differ in
+    their seed alone should find one graph. Sparse graphs agree by chance: of
+    independent ones, the shares :math:`a_s` and :math:`b_t` of joint types
+    multiply, :math:`c = \max_\pi \sum_s a_s b_{\pi(s)}` over relabellings
+    :math:`\pi`; the adjusted agreement is :math:`(p - c) / (1 - c)`.
+
+    Args:
+        types_a: The types in one graph, :obj:`[E, L]`.
+        types_b: Those in the other one, of the same edges.
+        sizes: Number of edge types of each layer.
+    """
+    check_mapping(sizes, sizes)
+    confusion = count_joint_types(types_a, types_b, sizes, sizes).cpu()
+    # Counts of independent graphs, times the number of edges.
+    independent = confusion.sum(1, keepdim=True) * confusion.sum(0)
+    share, chance = (_num_right(count, best_relabelling(count, sizes, sizes)) /
+                     count.sum().item() for count in (confusion, independent))
+    adjusted = None if chance == 1 else (share - chance) / (1 - chance)
+    return Agreement(share, chance, adjusted)
+
+
+def _num_right(confusion: Tensor, joint: Tensor) -> int:
+    """Number of edges that are right if predicted joint type p means
+    joint[p]."""
+    return int(confusion[torch.arange(joint.numel()), joint].sum())

@@ -1,143 +1,188 @@
-"""What can be had without a model: floors for every figure in a table."""
-from collections.abc import Sequence
-from typing import NamedTuple, Optional
+"""Errors of rollouts and of force laws, and baselines without any model."""
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+from torchmetrics import Metric
 
+from pyg_fnri.metrics.edge_accuracy import EdgeAccuracy
 from pyg_fnri.nn import LinearStep
 
 
-def static_rollout(y: Tensor, pred_steps: int) -> Tensor:
-    """The Static baseline: each predicted state is a copy of the last true
-    one that was looked at (every :obj:`pred_steps` steps).
+class RolloutMSE(Metric):
+    r"""Mean squared error of rollouts of several lengths (table 2 of the
+    paper, in min-max scaled units).
+
+    A rollout with horizon :math:`M` starts from a true state, feeds its own
+    predictions back for :math:`M` steps, then starts again from the truth
+    until every frame but the first is predicted. The error is the mean over
+    all particles, predicted frames and features; infinite where a rollout
+    diverges.
+
+    :meth:`update` takes the predicted frames :obj:`[N, T - 1, F]` of each
+    horizon, a mapping, and the true ones; :meth:`compute` gives
+    :obj:`{horizon: error}`.
 
     Args:
-        y: Trajectories, :obj:`[num_nodes, T, num_features]`.
-        pred_steps: Steps between two looks at the true state.
+        horizons (Sequence[int]): Rollout lengths :math:`M`.
+            (default: :obj:`(1, 10, 20)`)
+    """
+    is_differentiable = False
+    higher_is_better = False
+    full_state_update = False
+
+    squared_error: Tensor
+    num_values: Tensor
+
+    def __init__(self, horizons: Sequence[int] = (1, 10, 20),
+                 **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.horizons = tuple(horizons)
+        self.add_state('squared_error',
+                       torch.zeros(len(self.horizons), dtype=torch.double),
+                       dist_reduce_fx='sum')
+        self.add_state('num_values', torch.tensor(0), dist_reduce_fx='sum')
+
+    def update(self, predictions: Mapping[int, Tensor], target: Tensor) -> None:
+        if target.size(1) < max(self.horizons):
+            raise ValueError(
+                f'target has {target.size(1)} frames, too few for a rollout of '
+                f'{max(self.horizons)} steps; leave out the longer horizons.')
+        target = target.double()
+        errors = []
+        for h in self.horizons:
+            if predictions[h].size() != target.size():  # Would broadcast.
+                raise ValueError(f'The prediction for horizon {h} has shape '
+                                 f'{list(predictions[h].size())}, expected '
+                                 f'{list(target.size())} as the target.')
+            error = (predictions[h].double() - target).square().sum()
+            errors.append(error.nan_to_num(nan=torch.inf, posinf=torch.inf))
+        self.squared_error += torch.stack(errors).to(self.squared_error.device)
+        self.num_values += target.numel()
+
+    def compute(self) -> dict[int, Tensor]:
+        return dict(zip(self.horizons, self.squared_error / self.num_values))
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(horizons={self.horizons})'
+
+
+def relative_law_error(distance: Any, learned: Any, true: Any,
+                       seen: Any) -> np.ndarray:
+    r"""The relative error of each force law at the distances that were seen,
+
+    .. math::
+        \frac{\sum_r |f_k(r) - f^*_k(r)|}{\sum_r |f^*_k(r)|}
+
+    with the learned law :math:`f_k`, the true one :math:`f^*_k` and the sum
+    over the :func:`supported_distances`. Arrays or tensors:
+
+    Args:
+        distance: Where the laws are given, increasing, :obj:`[K]`. They are
+            interpolated linearly.
+        learned: The learned laws, :obj:`[C, K]`.
+        true: The true laws, row for row, :obj:`[C, K]`.
+        seen: Distances of pairs in the data, :obj:`[num_seen]`.
 
     Returns:
-        Predictions of frames 1, ..., T - 1, :obj:`[num_nodes, T - 1, F]`.
-
-    Raises:
-        ValueError: If :obj:`pred_steps` is less than 1.
+        The errors, :obj:`[C]`; 0.01 is one percent.
     """
-    _check_steps(pred_steps)
-    num_steps = y.size(1) - 1
-    start = torch.arange(num_steps, device=y.device)
+    distance, learned, true = map(to_array, (distance, learned, true))
+    if learned.shape != true.shape:
+        raise ValueError(f'The learned laws have shape {learned.shape} and the '
+                         f'true ones {true.shape}; give one for each.')
+    at = supported_distances(distance, seen)
+    error = np.abs(interpolate(distance, learned - true, at)).sum(axis=-1)
+    return error / np.abs(interpolate(distance, true, at)).sum(axis=-1)
+
+
+def supported_distances(distance: Any, seen: Any) -> np.ndarray:
+    """The seen distances at which a law can be judged: from the 1 % to the
+    99 % quantile, and where the laws are given. Without the others a handful
+    of close encounters would decide the error of a law that diverges there.
+    """
+    distance, seen = to_array(distance), to_array(seen)
+    if (np.diff(distance) <= 0).any():
+        raise ValueError('distance must increase; sort it and the laws.')
+    low = np.quantile(seen, 0.01, method='lower')
+    high = np.quantile(seen, 0.99, method='higher')
+    return seen[(seen >= max(low, distance[0]))
+                & (seen <= min(high, distance[-1]))]
+
+
+def interpolate(distance: np.ndarray, laws: np.ndarray,
+                at: np.ndarray) -> np.ndarray:
+    """Laws :obj:`[C, K]` at other distances :obj:`[Q]`: :obj:`[C, Q]`."""
+    return np.stack([np.interp(at, distance, law) for law in laws])
+
+
+def to_array(values: Any) -> np.ndarray:
+    """Real numbers in double precision."""
+    return torch.as_tensor(values).detach().cpu().double().numpy()
+
+
+def static_rollout(y: Tensor, pred_steps: int) -> Tensor:
+    """The Static baseline: predictions :obj:`[N, T - 1, F]` of trajectories
+    :obj:`[N, T, F]`, copies of the last true state that was looked at, every
+    :obj:`pred_steps` steps."""
+    start = torch.arange(y.size(1) - 1, device=y.device)
     return y[:, start - start % pred_steps]
 
 
 @torch.no_grad()
 def linear_rollout(linear_step: LinearStep, y: Tensor,
                    pred_steps: int) -> Tensor:
-    """The best linear prediction without any interaction, rolled out: the
-    least-squares step feeds on its own predictions and looks at the true state
-    every :obj:`pred_steps` steps. Not in the paper.
-
-    Args:
-        linear_step: The step, fitted on the training split.
-        y: Trajectories in the step's units, :obj:`[num_nodes, T,
-            num_features]`.
-        pred_steps: Steps between two looks at the true state.
-
-    Returns:
-        Predictions of frames 1, ..., T - 1, :obj:`[num_nodes, T - 1, F]`.
-
-    Raises:
-        ValueError: If :obj:`pred_steps` is less than 1.
-    """
-    _check_steps(pred_steps)
+    """The best linear prediction without any interaction, which feeds on its
+    own predictions between two looks at the true state; shapes as for
+    :func:`static_rollout`, in the step's units. Not in the paper."""
     num_steps = y.size(1) - 1
     state = y[:, :-1:pred_steps]  # All starts at once: [N, num_starts, F]
     frames = []
-    for _ in range(min(pred_steps, num_steps)):
+    for _ in range(pred_steps):
         state = linear_step(state)
         frames.append(state)
-    if not frames:
-        return y[:, 1:]
     return torch.stack(frames, dim=2).flatten(1, 2)[:, :num_steps]
 
 
-def random_types(
-    num_edges: int,
+def guessing_accuracy(
+    train_label: Tensor,
+    edge_label: Tensor,
     num_edge_types: Sequence[int],
-    generator: Optional[torch.Generator] = None,
-) -> Tensor:
-    """The Random baseline: each type of each layer-graph as likely as another.
+    seed: int = 0,
+) -> dict[str, Any]:
+    """What guesses score, as plain numbers under :obj:`combined` and
+    :obj:`layers`: :obj:`random_accuracy`, each type as likely as another, with
+    the strict metric; :obj:`majority_accuracy`, always the most common
+    combination of types in the training split and, of each layer-graph by
+    itself, its most common type.
 
     Args:
-        num_edges: Number of edges.
+        train_label: True types of the training split, :obj:`[*, L]`.
+        edge_label: True types of the edges to guess, :obj:`[num_edges, L]`.
         num_edge_types: Number of types of each layer-graph.
-        generator: Source of the types.
-
-    Returns:
-        The types, :obj:`[num_edges, num_layers]` int64.
+        seed: Seed of the random types.
     """
-    return torch.stack([
-        torch.randint(k, (num_edges, ), generator=generator)
-        for k in num_edge_types
-    ], dim=-1)
-
-
-class Majority(NamedTuple):
-    """The most common types of a training split.
-
-    Args:
-        layers (tuple[int, ...]): The most common type of each layer-graph.
-        combination (tuple[int, ...]): The most common combination of types.
-    """
-    layers: tuple[int, ...]
-    combination: tuple[int, ...]
-
-    def accuracy(self, edge_label: Tensor) -> dict[str, object]:
-        """What always guessing them scores: :obj:`combined` the most common
-        combination, :obj:`layers` the most common type of each layer-graph by
-        itself, so that no figure in a table has a higher floor than it.
-
-        Args:
-            edge_label: True types, :obj:`[num_edges, num_layers]`.
-
-        Raises:
-            ValueError: If there are no edges or other layer-graphs.
-        """
-        if edge_label.dim() != 2 or edge_label.size(1) != len(self.layers):
-            raise ValueError(f"Expected edge labels of shape [num_edges, "
-                             f"{len(self.layers)}], but got "
-                             f"{list(edge_label.size())}.")
-        if not len(edge_label):
-            raise ValueError("There are no edges to score on.")
-        combined = (edge_label == edge_label.new_tensor(self.combination))
-        layers = edge_label == edge_label.new_tensor(self.layers)
-        return {
-            'combined': combined.all(-1).double().mean().item(),
-            'layers': layers.double().mean(0).tolist(),
-        }
-
-
-def majority_types(edge_label: Tensor) -> Majority:
-    """The most common types, the first of equally common ones.
-
-    Args:
-        edge_label: Types of the training split, :obj:`[num_edges,
-            num_layers]`.
-
-    Raises:
-        ValueError: If there are no edges.
-    """
-    if edge_label.dim() != 2 or not edge_label.numel():
-        raise ValueError(f"Expected edge labels of shape [num_edges, "
-                         f"num_layers] of at least one edge, but got "
-                         f"{list(edge_label.size())}.")
-    combinations, count = edge_label.unique(dim=0, return_counts=True)
-    return Majority(
-        tuple(
-            int(torch.bincount(types).argmax())
-            for types in edge_label.unbind(-1)),
-        tuple(combinations[count.argmax()].tolist()))
-
-
-def _check_steps(pred_steps: int) -> None:
-    if pred_steps < 1:
-        raise ValueError(f"Expected at least 1 step between two looks at the "
-                         f"true state, but got pred_steps={pred_steps}.")
+    generator = torch.Generator().manual_seed(seed)
+    metric = EdgeAccuracy(num_edge_types)
+    metric.update(
+        torch.stack([
+            torch.randint(k, (len(edge_label), ), generator=generator)
+            for k in num_edge_types
+        ], dim=-1), edge_label)
+    random = metric.compute()
+    combinations, count = train_label.unique(dim=0, return_counts=True)
+    layers = torch.stack(
+        [torch.bincount(types).argmax() for types in train_label.unbind(-1)])
+    combined = (edge_label == combinations[count.argmax()]).all(-1)
+    return {
+        'random_accuracy': {
+            'combined': random.combined.item(),
+            'layers': torch.stack(random.layers).tolist(),
+        },
+        'majority_accuracy': {
+            'combined': combined.double().mean().item(),
+            'layers': (edge_label == layers).double().mean(0).tolist(),
+        },
+    }

@@ -1,33 +1,81 @@
-"""What the labels of an unsupervised model mean."""
-from collections.abc import Sequence
-from itertools import product
+"""What the labels of an unsupervised model mean, and the search for it.
+
+A joint type is a combination of the layers' edge types as one number,
+row-major: of two layers of two types, (0, 1) is 1 and (1, 0) is 2.
+"""
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import permutations, product
 from typing import NamedTuple, Optional
 
+import networkx as nx
 import torch
 from torch import Tensor
 
-from pyg_fnri.metrics.joint_type import (
-    all_joint_types,
-    check_probabilities,
-    check_types,
-    joint_type,
-)
+#: Above this, the search over label permutations takes more than a second.
+MAX_RELABELLINGS = 200_000
+
+
+def joint_type(edge_type: Tensor, sizes: Sequence[int]) -> Tensor:
+    """The joint type of each edge, :obj:`[*]`, from types :obj:`[*, L]` of
+    layers with :obj:`sizes` types."""
+    strides = [math.prod(sizes[layer + 1:]) for layer in range(len(sizes))]
+    return (edge_type * torch.tensor(strides, device=edge_type.device)).sum(-1)
+
+
+def all_joint_types(sizes: Sequence[int]) -> Tensor:
+    """The layers' types in each joint type, :obj:`[prod(sizes), L]`."""
+    types = torch.cartesian_prod(*map(torch.arange, sizes))
+    return types.view(math.prod(sizes), len(sizes))
+
+
+def check_types(name: str, types: Tensor, sizes: Sequence[int]) -> None:
+    """Others would become wrong joint types without an error."""
+    if types.dim() != 2 or types.size(1) != len(sizes):
+        raise ValueError(f'{name} has shape {list(types.shape)}, expected '
+                         f'[num_edges, {len(sizes)}].')
+    if ((types < 0) | (types >= types.new_tensor(sizes))).any():
+        raise ValueError(f'{name} holds types beyond the {list(sizes)} types '
+                         f'of its layers; give the numbers of edge types in '
+                         f'the order of the layers.')
+
+
+def check_probabilities(posterior: Sequence[Tensor]) -> None:
+    """Logits would become wrong numbers without an error."""
+    for layer, q in enumerate(posterior):
+        # Written so that NaN fails as well.
+        if not bool(
+            ((q >= 0) & ((q.sum(-1, keepdim=True) - 1).abs() < 1e-3)).all()):
+            raise ValueError(f'The posterior of layer {layer} holds values '
+                             f'that are negative, not finite or do not sum to '
+                             f'1; hand over probabilities, not logits.')
+
+
+def count_joint_types(edge_type: Tensor, edge_label: Tensor,
+                      predicted_sizes: Sequence[int],
+                      sizes: Sequence[int]) -> Tensor:
+    """Number of edges of each predicted and true joint type, :obj:`[P, P]`,
+    from types :obj:`[E, Lp]` and :obj:`[E, L]`."""
+    check_types('edge_type', edge_type, predicted_sizes)
+    check_types('edge_label', edge_label, sizes)
+    num_types = math.prod(sizes)
+    # Stacked, as a sum of other numbers of edges could broadcast.
+    predicted, true = torch.stack(
+        [joint_type(edge_type, predicted_sizes),
+         joint_type(edge_label, sizes)])
+    count = torch.bincount(predicted * num_types + true, minlength=num_types**2)
+    return count.view(num_types, num_types)
 
 
 class Relabelling(NamedTuple):
-    r"""What the labels of a prediction mean in terms of the true edge types.
-
-    An unsupervised model numbers its layer-graphs and edge types as it
-    likes. Calling the relabelling translates its predictions:
-    ``relabelling(edge_type)`` takes :obj:`[E, Lp]` and gives :obj:`[E, L]`,
-    column :math:`l` now belonging to force :math:`l`.
+    """What the labels of a prediction mean, as an unsupervised model numbers
+    layers and types as it likes; ``relabelling(edge_type)`` takes predicted
+    types :obj:`[E, Lp]` and gives true ones :obj:`[E, L]`.
 
     Args:
-        predicted_edge_types (tuple[int, ...]): Number of edge types in each
-            of the :math:`L_p` predicted layers.
-        table (tuple[tuple[int, ...], ...]): Row :math:`p` holds the true
-            type of each of the :math:`L` layers for the predicted joint type
-            :math:`p` (row-major: the last layer counts fastest).
+        predicted_edge_types: Number of types in each predicted layer.
+        table: For each predicted joint type the true type of each layer.
     """
     predicted_edge_types: tuple[int, ...]
     table: tuple[tuple[int, ...], ...]
@@ -38,23 +86,10 @@ class Relabelling(NamedTuple):
         return table[joint_type(edge_type, self.predicted_edge_types)]
 
     def probabilities(self, posterior: Sequence[Tensor]) -> list[Tensor]:
-        """A posterior in terms of the true edge types: the probability of a
-        true type is the sum over all combinations of predicted types that
-        stand for it. Predicted layers are independent of each other.
-
-        Args:
-            posterior: Probabilities :obj:`[E, K_a]` of each predicted layer's
-                types.
-
-        Returns:
-            Those of each true layer's types, :obj:`[E, K_l]`.
-
-        Raises:
-            TypeError: If the posterior holds anything but floating-point
-                numbers.
-            ValueError: If shapes do not fit or it holds no probabilities.
-        """
-        check_probabilities(posterior, self.predicted_edge_types)
+        """A posterior of the predicted types, :obj:`[E, K_a]` of each layer,
+        as one of the true types, :obj:`[E, K_l]`: the sum over all
+        combinations of predicted types that stand for a true one."""
+        check_probabilities(posterior)
         joint = posterior[0]
         for q in posterior[1:]:
             joint = (joint.unsqueeze(-1) * q.unsqueeze(1)).flatten(1)
@@ -66,48 +101,32 @@ class Relabelling(NamedTuple):
         return out
 
     def channels(self, num_channels: int) -> Optional[list[int]]:
-        """The decoder's channel that stands for each true type alone, where
-        the decoder has a channel for each predicted type but the null types.
+        """The decoder's channel that stands for each true type alone, of all
+        but null types, where the decoder has one for each predicted type but
+        those; None where one has no channel, or a channel several types."""
+        def alone(sizes: Sequence[int]) -> Tensor:
+            """Each type of one layer, with no interaction in the others."""
+            return torch.block_diag(
+                *[torch.arange(1, k).view(-1, 1) for k in sizes])
 
-        Args:
-            num_channels: Number of channels of the decoder.
-
-        Returns:
-            A channel for each true type but the null types, layer by layer;
-            None where one has no channel, or a channel stands for several.
-        """
-        sizes = self.predicted_edge_types
-        if num_channels != sum(sizes) - len(sizes):
+        found = self(alone(self.predicted_edge_types)).tolist()
+        wanted = alone([max(types) + 1 for types in zip(*self.table)]).tolist()
+        if len(found) != num_channels or sorted(found) != sorted(wanted):
             return None
-        # What one channel alone stands for, a row per channel.
-        alone = torch.block_diag(
-            *[torch.arange(1, k).view(-1, 1) for k in sizes])
-        true = self(alone).tolist()
-        found: dict[tuple[int, int], int] = {}
-        for channel, types in enumerate(true):
-            parts = [(layer, kind) for layer, kind in enumerate(types) if kind]
-            if len(parts) != 1 or parts[0] in found:
-                return None
-            found[parts[0]] = channel
-        wanted = [(layer, kind) for layer, types in enumerate(zip(*self.table))
-                  for kind in range(1,
-                                    max(types) + 1)]
-        if len(found) != len(wanted):
-            return None
-        return [found[part] for part in wanted]
+        return [found.index(types) for types in wanted]
 
     def __str__(self) -> str:
         types = list(product(*map(range, self.predicted_edge_types)))
         if list(self.table) == types:
             return 'as predicted'
-        lines = [self._layer_str(layer) for layer in range(len(self.table[0]))]
+        lines = [self._decided_by(layer) for layer in range(len(self.table[0]))]
         if None in lines or len(lines) != len(self.predicted_edge_types):
             return ', '.join(f'{old} -> {new}' for old, new in zip(
                 types if len(types[0]) > 1 else range(len(types)), self.table))
         return '; '.join(f'layer {layer} <- {line}'
                          for layer, line in enumerate(lines))
 
-    def _layer_str(self, layer: int) -> Optional[str]:
+    def _decided_by(self, layer: int) -> Optional[str]:
         """The predicted layer that alone decides a true layer, if any."""
         types = product(*map(range, self.predicted_edge_types))
         columns = list(zip(*types))
@@ -121,13 +140,116 @@ class Relabelling(NamedTuple):
         return None
 
 
-def make_relabelling(
-    joint: Tensor,
-    predicted_sizes: Sequence[int],
-    sizes: Sequence[int],
-) -> Relabelling:
+def make_relabelling(joint: Tensor, predicted_sizes: Sequence[int],
+                     sizes: Sequence[int]) -> Relabelling:
     """The relabelling in which predicted joint type :obj:`p` stands for the
     true joint type :obj:`joint[p]`."""
-    types = all_joint_types(sizes)[joint]
-    return Relabelling(tuple(predicted_sizes), tuple(map(tuple,
-                                                         types.tolist())))
+    types = all_joint_types(sizes)[joint].tolist()
+    return Relabelling(tuple(predicted_sizes), tuple(map(tuple, types)))
+
+
+def check_mapping(predicted_sizes: Sequence[int], sizes: Sequence[int],
+                  fixed_null: bool = False) -> None:
+    """Makes sure that :func:`best_relabelling` can map predicted layers onto
+    the true ones, in about a second."""
+    if len(predicted_sizes) == 1:
+        check_equal_product(predicted_sizes, sizes)
+    elif sorted(sizes) != sorted(predicted_sizes):
+        raise ValueError(f'predicted_edge_types {list(predicted_sizes)} cannot '
+                         f'be mapped onto num_edge_types {list(sizes)}; give '
+                         f'the same layers in any order, or one layer of '
+                         f'{math.prod(sizes)} joint types.')
+    else:  # As many as best_layerwise tries.
+        orders = math.prod(map(math.factorial, Counter(sizes).values()))
+        count = orders * math.prod(
+            math.factorial(size - fixed_null) for size in sizes)
+        if count > MAX_RELABELLINGS:
+            raise ValueError(f'num_edge_types {list(sizes)} allow {count:,} '
+                             f'relabellings; take fewer or smaller layers.')
+
+
+def check_equal_product(predicted_sizes: Sequence[int],
+                        sizes: Sequence[int]) -> None:
+    """Makes sure that there are as many joint types."""
+    if math.prod(sizes) != math.prod(predicted_sizes):
+        raise ValueError(f'predicted_edge_types {list(predicted_sizes)} give '
+                         f'{math.prod(predicted_sizes)} joint types, but '
+                         f'num_edge_types {list(sizes)} {math.prod(sizes)}.')
+
+
+def best_relabelling(confusion: Tensor, predicted_sizes: Sequence[int],
+                     sizes: Sequence[int], fixed_null: bool = False) -> Tensor:
+    """The true joint type for each predicted one, :obj:`[P]`, that is right
+    most often in all layers at once; of equals, one with the most right
+    layers. :obj:`confusion` counts edges of predicted and true joint types,
+    :obj:`[P, P]`; with :obj:`fixed_null`, type 0 of each layer stays 0."""
+    if len(predicted_sizes) == 1:
+        return best_assignment(confusion, sizes, fixed_null)
+    return best_layerwise(confusion, predicted_sizes, sizes, fixed_null)
+
+
+def best_layerwise(confusion: Tensor, predicted_sizes: Sequence[int],
+                   sizes: Sequence[int], fixed_null: bool) -> Tensor:
+    """The best of all layer orders x permutations of types within layers."""
+    types = all_joint_types(predicted_sizes)  # [P, L]
+    labels = []  # per true layer, its permutations [num_permutations, K]
+    for size in sizes:
+        ways = [
+            p for p in permutations(range(size)) if not (fixed_null and p[0])
+        ]
+        labels.append(torch.tensor(ways))
+    choices = torch.cartesian_prod(*[torch.arange(len(x)) for x in labels])
+    relabellings = []
+    for order in permutations(range(len(predicted_sizes))):
+        if [predicted_sizes[p] for p in order] != list(sizes):
+            continue
+        columns = [
+            label[choice][:, types[:, source]]  # [num_choices, P]
+            for label, choice, source in zip(labels, choices.T, order)
+        ]
+        relabellings.append(joint_type(torch.stack(columns, dim=-1), sizes))
+    joint = torch.cat(relabellings)  # [num_relabellings, P]
+    layers = _right_layers(confusion, sizes)
+    right = confusion.gather(1, joint.T).sum(dim=0)
+    right_layers = layers.gather(1, joint.T).sum(dim=0)
+    right_layers[right < right.max()] = -1
+    return joint[right_layers.argmax()]  # the first comes nearest to none
+
+
+def best_assignment(confusion: Tensor, sizes: Sequence[int],
+                    fixed_null: bool = False) -> Tensor:
+    """The best of all one-to-one maps between joint types; of equals, one
+    that changes the fewest types."""
+    num_types = confusion.size(0)
+    combined = confusion.tolist()
+    layers = _right_layers(confusion, sizes).tolist()
+    # Python integers of any size keep the three criteria apart exactly.
+    base = int(confusion.sum()) * len(sizes) + 1
+    weights = {}
+    for p, t in product(range(num_types), repeat=2):
+        if not fixed_null or (p == 0) == (t == 0):
+            weight = combined[p][t] * base + layers[p][t]
+            weights[p, t] = weight * (num_types + 1) + (p == t)
+    return torch.tensor([t for _, t in sorted(assign(weights).items())])
+
+
+def assign(weight: Mapping[tuple[int, int], int]) -> dict[int, int]:
+    """The column of each row, each column once, of the highest total weight
+    among those that leave the fewest without one.
+
+    Args:
+        weight: Of rows and columns that may be joined; Python's integers,
+            which stay exact whatever their size.
+    """
+    graph = nx.Graph()
+    for (row, column), value in weight.items():
+        graph.add_edge(('row', row), ('column', column), weight=value)
+    matching = nx.max_weight_matching(graph, maxcardinality=True)
+    # 'column' sorts before 'row'.
+    return {row: column for (_, column), (_, row) in map(sorted, matching)}
+
+
+def _right_layers(confusion: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Right layers, over all edges, if predicted type p meant t: [P, P]."""
+    types = all_joint_types(sizes)
+    return confusion @ (types.unsqueeze(0) == types.unsqueeze(1)).sum(dim=-1)

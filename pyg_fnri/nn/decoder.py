@@ -12,12 +12,14 @@ class Decoder(torch.nn.Module, ABC):
 
     What comes next may depend on the last state only, as in
     :class:`RolloutDecoder`, or on all states so far, as in
-    :class:`RecurrentDecoder`; whoever calls need not know.
+    :class:`RecurrentDecoder`. All methods take true states :obj:`x`,
+    :obj:`[num_nodes, T, num_features]`, and the latent graph, :obj:`[2,
+    num_edges]` and :obj:`[num_edges, num_channels]`.
 
     Args:
-        layer (torch.nn.Module): Predicts the change of the state in one step.
+        layer: Predicts the change of the state in one step.
     """
-    #: True states that are looked at before the first rollout.
+    #: Number of true states that a decoder sees before the first rollout.
     burn_in = 1
 
     def __init__(self, layer: torch.nn.Module) -> None:
@@ -29,80 +31,24 @@ class Decoder(torch.nn.Module, ABC):
         reset(self.layer)
 
     @abstractmethod
-    def forward(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_attr: Tensor,
-        pred_steps: int = 1,
-    ) -> Tensor:
-        """Predicts frames 1, ..., T - 1 of :obj:`x`, looking at the true state
-        every :obj:`pred_steps` steps.
-
-        Args:
-            x: True states, :obj:`[num_nodes, T, num_features]`.
-            edge_index: :obj:`[2, num_edges]`.
-            edge_attr: The latent graph, :obj:`[num_edges, num_channels]`.
-            pred_steps: Steps between two looks at the true state.
-
-        Returns:
-            Predictions, :obj:`[num_nodes, T - 1, num_features]`.
-
-        Raises:
-            ValueError: If :obj:`x` has fewer than two frames or
-                :obj:`pred_steps` is not positive.
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
+                pred_steps: int = 1) -> Tensor:
+        """Predicts frames 1, ..., T - 1 of :obj:`x`, :obj:`[num_nodes, T - 1,
+        num_features]`, looking at the true state every :obj:`pred_steps` steps.
         """
 
     @abstractmethod
-    def one_step(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_attr: Tensor,
-        frame: Optional[Tensor] = None,
-    ) -> Tensor:
-        """Predicts the frame after each of some frames from the true past.
-
-        Args:
-            x: True states, :obj:`[num_nodes, T, num_features]`.
-            edge_index: :obj:`[2, num_edges]`.
-            edge_attr: The latent graph, :obj:`[num_edges, num_channels]`.
-            frame: Numbers of frames from 0 to T - 2 in any order, int64; all
-                by default.
-
-        Returns:
-            Predictions, :obj:`[num_nodes, len(frame), num_features]`, those of
-            :obj:`x[:, frame + 1]`.
-
-        Raises:
-            ValueError: If :obj:`x` has fewer than two frames.
-        """
+    def one_step(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
+                 frame: Optional[Tensor] = None) -> Tensor:
+        """Predicts the frames :obj:`x[:, frame + 1]` from the true past, each
+        of them by one step; :obj:`frame` holds numbers from 0 to T - 2 in any
+        order, all by default."""
 
     @abstractmethod
-    def predict(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_attr: Tensor,
-        num_steps: int,
-    ) -> Tensor:
-        """Predicts the states that follow a history, with no look at any
-        other.
-
-        Args:
-            x: The history, :obj:`[num_nodes, T, num_features]`, of one frame
-                at least.
-            edge_index: :obj:`[2, num_edges]`.
-            edge_attr: The latent graph, :obj:`[num_edges, num_channels]`.
-            num_steps: Number of states to predict.
-
-        Returns:
-            Predictions, :obj:`[num_nodes, num_steps, num_features]`.
-
-        Raises:
-            ValueError: If :obj:`x` is no history or :obj:`num_steps` is not
-                positive.
-        """
+    def predict(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
+                num_steps: int) -> Tensor:
+        """Predicts the :obj:`num_steps` states after the last of :obj:`x`,
+        :obj:`[num_nodes, num_steps, num_features]`."""
 
 
 class RolloutDecoder(Decoder):
@@ -113,28 +59,21 @@ class RolloutDecoder(Decoder):
         \mathbf{z}),
 
     that starts anew from the true state every :obj:`pred_steps` steps, the
-    paper's :math:`M` (supplement, section 1.5). Only frames 0,
-    :obj:`pred_steps`, 2 :obj:`pred_steps`, ... are looked at.
+    paper's :math:`M` (supplement, section 1.5). It looks at no frames but 0,
+    :obj:`pred_steps`, 2 :obj:`pred_steps`, ...
 
     Args:
-        layer (torch.nn.Module): Predicts the change of the state in one step:
-            any layer that is called as :obj:`layer(x, edge_index, edge_attr)`
-            and keeps the shape :obj:`[num_nodes, num_steps, num_features]`,
-            such as :class:`MultiplexConv` or :class:`OverLinearStep`.
+        layer: Any layer that is called as :obj:`layer(x, edge_index,
+            edge_attr)` and gives the change of each state, such as
+            :class:`MultiplexConv` or :class:`OverLinearStep`.
     """
     def step(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
         """The next state of each state: :obj:`[num_nodes, num_features]` or
         :obj:`[num_nodes, num_steps, num_features]`, same shape out."""
         return x + self.layer(x, edge_index, edge_attr)
 
-    def forward(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_attr: Tensor,
-        pred_steps: int = 1,
-    ) -> Tensor:
-        check_rollout(x, pred_steps)
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
+                pred_steps: int = 1) -> Tensor:
         num_steps = x.size(1) - 1
         # All starts run side by side: [num_nodes, num_starts, num_features].
         state = x[:, :-1:pred_steps]
@@ -145,52 +84,18 @@ class RolloutDecoder(Decoder):
         out = torch.stack(states, dim=2).flatten(1, 2)
         return out[:, :num_steps]
 
-    def one_step(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_attr: Tensor,
-        frame: Optional[Tensor] = None,
-    ) -> Tensor:
-        check_rollout(x)
+    def one_step(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
+                 frame: Optional[Tensor] = None) -> Tensor:
         state = x[:, :-1]
         if frame is not None:
             state = state.index_select(1, frame)
         return self.step(state, edge_index, edge_attr)
 
-    def predict(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_attr: Tensor,
-        num_steps: int,
-    ) -> Tensor:
-        check_history(x, num_steps)
+    def predict(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
+                num_steps: int) -> Tensor:
         state = x[:, -1]
         states = []
         for _ in range(num_steps):
             state = self.step(state, edge_index, edge_attr)
             states.append(state)
         return torch.stack(states, dim=1)
-
-
-def check_rollout(x: Tensor, pred_steps: int = 1) -> None:
-    """Raises a ValueError unless there are frames of :obj:`x` to predict."""
-    if x.dim() != 3 or x.size(1) < 2:
-        raise ValueError(
-            f"Expected trajectories of shape [num_nodes, T, num_features] "
-            f"with at least T = 2 frames, but got {list(x.size())}.")
-    if pred_steps < 1:
-        raise ValueError(f"Expected pred_steps of at least 1, but got "
-                         f"{pred_steps}.")
-
-
-def check_history(x: Tensor, num_steps: int) -> None:
-    """Raises a ValueError unless :obj:`x` can be gone on from."""
-    if x.dim() != 3 or x.size(1) < 1:
-        raise ValueError(
-            f"Expected a history of shape [num_nodes, T, num_features] with "
-            f"at least T = 1 frame, but got {list(x.size())}.")
-    if num_steps < 1:
-        raise ValueError(f"Expected num_steps of at least 1, but got "
-                         f"{num_steps}.")

@@ -1,9 +1,15 @@
-"""Force laws as learned functions of distance."""
+"""Force laws as learned functions of distance, and layers that move particles
+by them."""
 import math
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import MessagePassing
+
+from pyg_fnri.nn.aggr import ScatterSum
+from pyg_fnri.nn.multiplex_conv import MultiplexConv, check_edge_attr
+from pyg_fnri.nn.scaling import Scaling
 
 
 class ForceLaw(torch.nn.Module):
@@ -11,49 +17,24 @@ class ForceLaw(torch.nn.Module):
 
     The table holds the acceleration at distances that are equally spaced in
     :math:`\log r`; between them it is interpolated by cubic convolution, four
-    entries at a time. A law is thus smooth, free in shape, and *linear* in
-    its parameters: it can be fitted by least squares, trained by gradients,
-    plotted and exported. Beyond the table's ends a law is constant. Not in
-    the paper.
+    entries at a time, beyond its ends a law is constant. A law is thus smooth,
+    free in shape, and *linear* in its parameters: it can be fitted by least
+    squares or trained by gradients. Not in the paper.
 
-    Distances may be in any unit. Where laws are fitted, the table is moved to
-    the distances of the data (:meth:`rescale`, see
-    :func:`~pyg_fnri.laws.law_range.fit_range`); a state dict holds where
-    it is.
+    Distances may be in any unit. Where laws are fitted, :meth:`rescale` moves
+    the table to the distances of the data; a state dict holds where it is.
 
     Args:
-        num_channels (int): Number of laws.
-        min_distance (float, optional): First distance, in metre or the data's
-            unit. (default: :obj:`0.03`)
-        max_distance (float, optional): Last distance, likewise.
-            (default: :obj:`15.0`)
-        num_knots (int, optional): Number of distances, at least 4.
-            (default: :obj:`26`)
-
-    Raises:
-        ValueError: If there is no channel, the distances are no range, or the
-            knots are too few.
-
-    Shapes:
-        - **input:** distances :math:`(*)`
-        - **output:** accelerations :math:`(C, *)`
+        num_channels: Number of laws.
+        min_distance: First distance, in metre or the data's unit.
+        max_distance: Last distance, likewise.
+        num_knots: Number of distances, at least 4.
     """
-    def __init__(
-        self,
-        num_channels: int,
-        min_distance: float = 0.03,
-        max_distance: float = 15.0,
-        num_knots: int = 26,
-    ) -> None:
+    def __init__(self, num_channels: int, min_distance: float = 0.03,
+                 max_distance: float = 15.0, num_knots: int = 26) -> None:
         super().__init__()
-        if num_channels < 1:
-            raise ValueError(f"Expected at least one channel, but got "
-                             f"num_channels={num_channels}.")
-        if num_knots < 4:
-            raise ValueError(f"Expected at least 4 knots, but got {num_knots}.")
         self.num_channels = num_channels
         self._set_range(min_distance, max_distance)
-        self._first_range = min_distance, max_distance
         self.num_knots = num_knots
         #: Acceleration in m/s^2 at each knot, positive where repulsive.
         self.value = torch.nn.Parameter(torch.empty(num_channels, num_knots))
@@ -65,11 +46,7 @@ class ForceLaw(torch.nn.Module):
 
     def rescale(self, factor: float) -> None:
         """Moves the table to distances :obj:`factor` times as large, where
-        laws then have the values that they had.
-
-        Raises:
-            ValueError: If these are no range.
-        """
+        laws then have the values that they had."""
         # Numbers that are round stay so, there and back by powers of ten.
         self._set_range(*(float(f'{factor * end:.12g}')
                           for end in (self.min_distance, self.max_distance)))
@@ -91,13 +68,6 @@ class ForceLaw(torch.nn.Module):
     def set_extra_state(self, state: Tensor) -> None:
         self._set_range(*state.tolist())
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str,
-                              *args: Any, **kwargs: Any) -> None:
-        # Before tables could be moved, states did not say where they are.
-        first = torch.tensor(self._first_range, dtype=torch.double)
-        state_dict.setdefault(f'{prefix}_extra_state', first)
-        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
-
     @property
     def knots(self) -> Tensor:
         """The table's distances in metre, :obj:`[num_knots]`."""
@@ -106,14 +76,8 @@ class ForceLaw(torch.nn.Module):
                               dtype=self.value.dtype, device=self.value.device)
 
     def forward(self, distance: Tensor) -> Tensor:
-        """The accelerations that each law gives, in m/s^2.
-
-        Args:
-            distance: In metre, :obj:`[*]`.
-
-        Returns:
-            :obj:`[num_channels, *]`, positive where repulsive.
-        """
+        """The accelerations :obj:`[num_channels, *]` in m/s^2, positive where
+        repulsive, that each law gives at distances :obj:`[*]` in metre."""
         first, weight = self.interpolation(distance)
         table = self.value.unfold(-1, 4, 1)  # [num_channels, num_knots - 3, 4]
         return torch.einsum('c...w,...w->c...', table[:, first], weight)
@@ -140,8 +104,151 @@ class ForceLaw(torch.nn.Module):
         ], dim=-1)
         return second.long() - 1, weight
 
-    def __repr__(self) -> str:
-        return (f"{self.__class__.__name__}({self.num_channels}, "
-                f"min_distance={self.min_distance}, "
-                f"max_distance={self.max_distance}, "
-                f"num_knots={self.num_knots})")
+    def extra_repr(self) -> str:
+        return (f"{self.num_channels}, min_distance={self.min_distance}, "
+                f"max_distance={self.max_distance}, num_knots={self.num_knots}")
+
+
+class ForceLawDecoder(MessagePassing):
+    r"""Newton's equations with one central pairwise law per channel,
+
+    .. math::
+        m_i \ddot{\mathbf{r}}_i = \sum_{j \neq i} \sum_k z_{ij,k}
+        f_k(r_{ij}) \frac{\mathbf{r}_i - \mathbf{r}_j}{r_{ij}},
+
+    integrated over the interval between two frames by velocity Verlet. Takes
+    the place of :class:`MultiplexConv` inside a :class:`RolloutDecoder`. Not
+    in the paper, whose decoder has to learn that velocities follow positions,
+    and that forces are central and depend on distance alone.
+
+    Masses :math:`m_i`, where they are known, come with the graph: edge
+    attributes are then :math:`z_{ij,k} / m_i`, see :func:`per_mass`.
+    Otherwise all are alike, and laws are accelerations.
+
+    Args:
+        law: The laws, one per channel of the latent graph.
+        scaling: Units of the model that the layer is part of.
+        interval: Time between two frames, in second.
+        num_substeps: Steps of the integrator per interval.
+        half_width: Where walls reflect, in metre from the origin along each
+            axis, if there are any known.
+        **kwargs: Arguments of :class:`torch_geometric.nn.MessagePassing`.
+    """
+    scale: Tensor
+
+    def __init__(self, law: ForceLaw, scaling: Scaling, interval: float = 0.1,
+                 num_substeps: int = 2, half_width: Optional[float] = None,
+                 **kwargs: Any) -> None:
+        kwargs.setdefault('aggr', ScatterSum())
+        super().__init__(node_dim=0, **kwargs)
+        if scaling.num_features % 2:
+            raise ValueError(f"Force laws need positions followed by as many "
+                             f"velocities, but particles have "
+                             f"{scaling.num_features} features.")
+        if not 0 < interval < math.inf or num_substeps < 1:
+            raise ValueError(f"Expected a positive interval and at least one "
+                             f"substep, but got {interval} and {num_substeps}.")
+        if half_width is not None and not half_width > 0:
+            raise ValueError(f"Expected walls at a positive half_width, or "
+                             f"None, but got {half_width}.")
+        self.law = law
+        self.scaling = scaling
+        self.interval = interval
+        self.num_substeps = num_substeps
+        self.half_width = half_width
+        #: Typical change of a free particle's state by forces in an interval.
+        self.register_buffer('scale', torch.ones(scaling.num_features))
+
+    def reset_parameters(self) -> None:
+        """Sets all laws to zero."""
+        super().reset_parameters()
+        self.law.reset_parameters()
+
+    def forward(self, x: Tensor, edge_index: Tensor,
+                edge_attr: Tensor) -> Tensor:
+        """The change in one interval of states :obj:`[num_nodes, 2D]` or
+        :obj:`[num_nodes, num_steps, 2D]` in the model's units, by edges of
+        weights :obj:`[num_edges, num_channels]`."""
+        check_edge_attr(edge_attr, edge_index, self.law.num_channels)
+        position, velocity = self.scaling.inverse(x).chunk(2, dim=-1)
+        step = self.interval / self.num_substeps
+        force = self._force(position, edge_index, edge_attr)
+        for _ in range(self.num_substeps):
+            velocity = velocity + step / 2 * force
+            position = position + step * velocity
+            if self.half_width is not None:
+                position, velocity = reflect(position, velocity,
+                                             self.half_width)
+            force = self._force(position, edge_index, edge_attr)
+            velocity = velocity + step / 2 * force
+        return self.scaling(torch.cat([position, velocity], dim=-1)) - x
+
+    def _force(self, position: Tensor, edge_index: Tensor,
+               edge_attr: Tensor) -> Tensor:
+        # propagate_type: (position: Tensor, edge_attr: Tensor)
+        return self.propagate(edge_index, position=position,
+                              edge_attr=edge_attr)
+
+    def message(self, position_i: Tensor, position_j: Tensor,
+                edge_attr: Tensor) -> Tensor:
+        """The acceleration of receivers by senders."""
+        offset = position_i - position_j  # [num_edges, (T,) D]
+        # As good as 0 in any unit, but gradients stay finite.
+        least = self.law.min_distance / 3e4
+        distance = offset.norm(dim=-1).clamp(min=least)
+        law = self.law(distance)  # [C, num_edges, (T,)]
+        weight = edge_attr.t().view(edge_attr.t().size() + (1, ) *
+                                    (distance.dim() - 1))
+        force = (weight * law).sum(0)
+        return (force / distance).unsqueeze(-1) * offset
+
+
+class ResidualForceLaws(ForceLawDecoder):
+    r"""Adds to the change of state by force laws what a network of messages
+    over the same graph corrects,
+
+    .. math::
+        \Delta \mathbf{x} = \Delta \mathbf{x}_{laws} + \mathbf{s} \odot
+        f_{net}(\mathbf{x}, \mathbf{z}),
+
+    in units :math:`\mathbf{s}` of the change that forces typically make
+    (:obj:`scale`), such as friction and fields, which are no law of a distance.
+    The network is a :class:`MultiplexConv` whose last layer starts at zero, so
+    that untrained it leaves the laws exactly as they are. Not in the paper.
+
+    It makes predictions better. Laws are fitted and graphs refined by the laws
+    alone, as without it. Arguments as for :class:`ForceLawDecoder`, with
+    :obj:`hidden_channels` of the network.
+    """
+    def __init__(self, law: ForceLaw, scaling: Scaling,
+                 hidden_channels: int = 64, **kwargs: Any) -> None:
+        super().__init__(law, scaling, **kwargs)
+        num_features = scaling.num_features
+        self.network = MultiplexConv(num_features, num_features,
+                                     law.num_channels, hidden_channels)
+        self._silence()
+
+    def reset_parameters(self) -> None:
+        """Sets all laws to zero, and draws a new network that is silent."""
+        super().reset_parameters()
+        self.network.reset_parameters()
+        self._silence()
+
+    def forward(self, x: Tensor, edge_index: Tensor,
+                edge_attr: Tensor) -> Tensor:
+        out = super().forward(x, edge_index, edge_attr)
+        unit = self.scale / self.scaling.scale
+        return out + unit * self.network(x, edge_index, edge_attr)
+
+    def _silence(self) -> None:
+        for parameter in self.network.node_mlp[-1].parameters():
+            torch.nn.init.zeros_(parameter)
+
+
+def reflect(position: Tensor, velocity: Tensor,
+            half_width: float) -> tuple[Tensor, Tensor]:
+    """Reflects what is beyond the walls, as the simulation does."""
+    inside = position.clamp(-half_width, half_width)
+    beyond = position != inside
+    velocity = torch.where(beyond, -velocity.abs() * position.sign(), velocity)
+    return 2 * inside - position, velocity

@@ -1,4 +1,5 @@
-"""The least-squares linear step, and what it leaves over: the interactions."""
+"""The least-squares linear step, the walls that it is folded back at, and what
+both leave over: the interactions."""
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -6,11 +7,75 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
 
+from pyg_fnri.nn.encoders import check_trajectories
 from pyg_fnri.nn.scaling import split_quantities
-from pyg_fnri.nn.walls import Walls
 
 #: A few thousand particles settle the 24 numbers of a linear step.
 NUM_FITTED = 5_000
+#: Fewer crossings than this could be chance, and decide about no wall.
+MIN_CROSSINGS = 10
+
+
+class Walls(torch.nn.Module):
+    r"""Folds states that have left a box back into it: at a wall :math:`b`,
+
+    .. math::
+        (x, v) \leftarrow (2b - x, -v),
+
+    for each axis by itself. Where there is no wall, :math:`b` is infinite and
+    states stay as they are; so they do before :meth:`fit`. Features are
+    positions, then as many velocities; an odd number has no walls. Not in the
+    paper: a velocity that turns round between two frames is a jump that
+    networks learn last, though it is most of a prediction's squared error.
+    """
+    lower: Tensor
+    upper: Tensor
+
+    def __init__(self, num_features: int) -> None:
+        super().__init__()
+        self.num_axes = 0 if num_features % 2 else num_features // 2
+        self.register_buffer('lower', torch.full((self.num_axes, ), -torch.inf))
+        self.register_buffer('upper', torch.full((self.num_axes, ), torch.inf))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The states :obj:`[..., num_features]`, inside the walls."""
+        if self.num_axes == 0:
+            return x
+        position, velocity = x.chunk(2, dim=-1)
+        above, below = position > self.upper, position < self.lower
+        wall = torch.where(above, self.upper, self.lower)
+        outside = above | below
+        # Chosen before it is folded: infinity minus a number is no gradient.
+        folded = 2 * torch.where(outside, wall, 0.0) - position
+        return torch.cat([
+            torch.where(outside, folded, position),
+            torch.where(outside, -velocity, velocity)
+        ], dim=-1)
+
+    @torch.no_grad()
+    def fit(self, x: Tensor, free: Tensor, target: Tensor) -> 'Walls':
+        """Takes the extremes of all positions in :obj:`x`, :obj:`[num_nodes,
+        T, num_features]`, for walls, each of them only if folding there
+        predicts velocities better: of states :obj:`free` after a step without
+        walls that have become :obj:`target`, :obj:`[*, num_features]`."""
+        self.lower.fill_(-torch.inf)
+        self.upper.fill_(torch.inf)
+        position = x[..., :self.num_axes]
+        for axis in range(self.num_axes):
+            place, speed = free[:, axis], free[:, self.num_axes + axis]
+            true_speed = target[:, self.num_axes + axis]
+            for wall, extreme, beyond in (
+                (self.lower, position[..., axis].min(), torch.lt),
+                (self.upper, position[..., axis].max(), torch.gt),
+            ):
+                out = beyond(place, extreme)
+                if int(out.sum()) < MIN_CROSSINGS:
+                    continue
+                onwards = (true_speed - speed)[out].square().mean()
+                back = (true_speed + speed)[out].square().mean()
+                if bool(back < onwards / 2):
+                    wall[axis] = extreme
+        return self
 
 
 class LinearStep(torch.nn.Module):
@@ -21,16 +86,11 @@ class LinearStep(torch.nn.Module):
         \mathbf{b},
 
     by least squares, then folded back into the box if there is one
-    (:class:`~pyg_fnri.nn.Walls`), and a robust scale :math:`\mathbf{s}` of its
-    residuals. Fitted once, by :meth:`fit`, and saved with the model. Not in
-    the paper.
+    (:class:`Walls`), and a robust scale :math:`\mathbf{s}` of its residuals.
+    Fitted once, by :meth:`fit`, and saved with the model. Not in the paper.
 
-    With inertia removed, what is left *is* the interaction, and in units of
-    :math:`\mathbf{s}` it is of order one: the problem becomes well
-    conditioned for encoder and decoder alike.
-
-    Args:
-        num_features (int): Number of features of a particle.
+    With inertia removed, what is left *is* the interaction, in units of
+    :math:`\mathbf{s}` of order one, which encoder and decoder learn well.
     """
     weight: Tensor
     bias: Tensor
@@ -45,13 +105,8 @@ class LinearStep(torch.nn.Module):
         self.walls = Walls(num_features)
 
     def forward(self, x: Tensor, residual: Optional[Tensor] = None) -> Tensor:
-        """The next state of each state, :obj:`[..., num_features]`.
-
-        Args:
-            x: The states.
-            residual: What to add to the linear step before the walls act, in
-                units of its scale; of the shape of :obj:`x`.
-        """
+        """The next state of each state, :obj:`[..., num_features]`, after
+        adding :obj:`residual`, in units of the scale, before walls act."""
         out = x + torch.nn.functional.linear(x, self.weight, self.bias)
         if residual is not None:
             out = torch.addcmul(out, residual, self.scale)
@@ -69,27 +124,11 @@ class LinearStep(torch.nn.Module):
 
         The scale is 1.48 times the median absolute residual (the standard
         deviation of a Gaussian), since a few close encounters leave residuals
-        hundreds of times the typical one. The position features share one,
-        and so do the velocity features, as in :class:`Scaling`. A quantity
-        that the step predicts up to rounding, such as positions that are
-        sums of velocities, has the scale of that rounding.
-
-        Args:
-            x: Trajectories of the training split in the model's units,
-                :obj:`[num_nodes, T, num_features]` with T >= 2.
-
-        Raises:
-            ValueError: If the trajectories have another shape, are not
-                finite, or leave nothing over but rounding.
+        hundreds of times the typical one; positions share one, and so do
+        velocities. A quantity that the step predicts up to rounding, such as
+        positions that are sums of velocities, has the scale of that rounding.
+        :obj:`x` is :obj:`[num_nodes, T, num_features]` in the model's units.
         """
-        if x.dim() != 3 or x.size(1) < 2 or x.size(2) != self.num_features:
-            raise ValueError(
-                f"Expected trajectories of shape [num_nodes, T, "
-                f"{self.num_features}] with at least T = 2 frames, but got "
-                f"{list(x.size())}.")
-        if not bool(x.isfinite().all()):
-            raise ValueError("Expected finite trajectories to fit a linear "
-                             "step to, but some values are NaN or infinite.")
         state = x[:NUM_FITTED, :-1].flatten(0, 1)
         target = x[:NUM_FITTED, 1:].flatten(0, 1)
         walls = Walls(self.num_features).to(x.device, x.dtype)
@@ -118,9 +157,6 @@ class LinearStep(torch.nn.Module):
         self.scale.copy_(scale.maximum(rounding))
         return self
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({self.num_features})"
-
 
 class OverLinearStep(torch.nn.Module):
     r"""A decoder's layer that predicts what a linear step leaves over, in
@@ -132,12 +168,8 @@ class OverLinearStep(torch.nn.Module):
         f_{layer}(\mathbf{x}, \mathbf{z}) \big) - \mathbf{x}
 
     It cannot do well and ignore the graph, even on predictions of one step.
-
-    Args:
-        layer (torch.nn.Module): Any layer that keeps the shape of
-            :obj:`x`, such as :class:`MultiplexConv`, or one that also gives a
-            memory, such as :class:`RecurrentConv`; called with all arguments.
-        linear_step (LinearStep): The linear step, fitted.
+    The layer keeps the shape of :obj:`x`, as :class:`MultiplexConv` does, or
+    also gives a memory, as :class:`RecurrentConv` does.
     """
     def __init__(self, layer: torch.nn.Module, linear_step: LinearStep) -> None:
         super().__init__()
@@ -164,18 +196,10 @@ class ResidualEncoder(torch.nn.Module):
 
     The residual :math:`\mathbf{r}^t` is the sum of the forces on a particle
     up to a factor; the logarithm keeps it as it is where small and tames close
-    encounters.
-
-    Args:
-        encoder (torch.nn.Module): An encoder for one frame less and twice as
-            many features.
-        linear_step (LinearStep): The linear step, fitted.
+    encounters. The encoder is one for a frame less and twice the features.
     """
-    def __init__(
-        self,
-        encoder: torch.nn.Module,
-        linear_step: LinearStep,
-    ) -> None:
+    def __init__(self, encoder: torch.nn.Module,
+                 linear_step: LinearStep) -> None:
         super().__init__()
         self.encoder = encoder
         self.linear_step = linear_step
@@ -186,21 +210,10 @@ class ResidualEncoder(torch.nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Logits :obj:`[num_edges, num_logits]` from trajectories
-        :obj:`[num_nodes, num_steps, num_features]`.
-
-        Raises:
-            ValueError: If :obj:`x` has another shape.
-        """
-        num_features = self.linear_step.num_features
+        :obj:`[num_nodes, num_steps, num_features]`."""
         # An encoder that takes trajectories of any length has no number.
         num_steps = getattr(self.encoder, 'num_steps', x.size(1) - 1) + 1
-        if x.dim() != 3 or x.size()[1:] != (num_steps, num_features):
-            raise ValueError(
-                f"The encoder was built for trajectories of shape [num_nodes, "
-                f"{num_steps}, {num_features}] (particles, observed frames, "
-                f"features), but got {list(x.size())}; cut the trajectories "
-                f"to the observed frames, for example with "
-                f"`SplitTrajectory({num_steps})`.")
+        check_trajectories(x, num_steps, self.linear_step.num_features)
         residual = self.linear_step.residual(x)
         residual = residual.abs().log1p().copysign(residual)
         return self.encoder(torch.cat([x[:, :-1], residual], -1), edge_index)
@@ -210,14 +223,14 @@ def _least_squares(state: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """The affine map from states to their change, in double precision."""
     state, target = state.double(), target.double()
     ones = state.new_ones(state.size(0), 1)
-    # Of the change, which is small: nothing is lost to rounding.
+    # Of the change, which is small: rounding loses none of it.
     solution = torch.linalg.lstsq(torch.cat([state, ones], dim=-1),
                                   target - state).solution
     return solution[:-1], solution[-1]
 
 
 def _shared(x: Tensor, statistic: Callable[[Tensor], Tensor]) -> Tensor:
-    # One number per quantity, repeated for each of its features.
+    """One number per quantity, repeated for each of its features."""
     return torch.cat([
         statistic(quantity).expand(quantity.size(-1))
         for quantity in split_quantities(x)

@@ -1,22 +1,130 @@
-"""The paper's models, which differ in their latent graph."""
+"""The paper's models: an encoder, a latent graph and a decoder together."""
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Optional
 
-from pyg_fnri.nn.decoder import RolloutDecoder
-from pyg_fnri.nn.encoder import MLPEncoder
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.nn.inits import reset
+
+from pyg_fnri.nn.decoder import Decoder, RolloutDecoder
+from pyg_fnri.nn.encoders import MLPEncoder
 from pyg_fnri.nn.latent import (
     CategoricalLatent,
     Latent,
-    MixedLatent,
     SigmoidLatent,
     check_edge_types,
+    check_prior,
 )
-from pyg_fnri.nn.latent.prior import check_prior
 from pyg_fnri.nn.multiplex_conv import MultiplexConv
-from pyg_fnri.nn.relational_auto_encoder import RelationalAutoEncoder
-from pyg_fnri.nn.scaling import MinMaxScaling, Scaling
+from pyg_fnri.nn.scaling import MinMaxScaling, Scaling, per_mass
+
+
+class RelationalAutoEncoder(torch.nn.Module):
+    r"""Infers the interaction graph of a system from its trajectories and
+    predicts how it goes on (section 1.1 of the paper).
+
+    All methods take and give physical units; :obj:`scaling` maps them to
+    those that encoder and decoder work in. No method keeps a state.
+
+    Args:
+        encoder: Called as :obj:`encoder(x, edge_index)`, gives
+            :obj:`[num_edges, latent.num_logits]`.
+        latent: What the logits mean.
+        decoder: Predicts trajectories over :obj:`latent.num_channels` channels.
+        scaling: Units of the model, fitted on the training split.
+    """
+    def __init__(self, encoder: torch.nn.Module, latent: Latent,
+                 decoder: Decoder, scaling: Scaling) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.latent = latent
+        self.decoder = decoder
+        self.scaling = scaling
+
+    def reset_parameters(self) -> None:
+        """Draws new weights for encoder and decoder."""
+        reset(self.encoder)
+        reset(self.decoder)
+
+    def encode(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits :obj:`[num_edges, num_logits]` from observed trajectories
+        :obj:`[num_nodes, num_steps, num_features]`."""
+        logits = self.encoder(self.scaling(x), edge_index)
+        return self.latent.tie(logits, edge_index)
+
+    def decode(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
+               pred_steps: int = 1) -> Tensor:
+        """Predicts frames 1, ..., T - 1 of :obj:`x`, looking at the true state
+        every :obj:`pred_steps` steps; see :meth:`Decoder.forward`."""
+        out = self.decoder(self.scaling(x), edge_index, edge_attr, pred_steps)
+        return self.scaling.inverse(out)
+
+    def forward(
+            self, x: Tensor, edge_index: Tensor, y: Optional[Tensor] = None,
+            pred_steps: int = 1, tau: float = 0.5, hard: bool = False,
+            generator: Optional[torch.Generator] = None
+    ) -> tuple[Tensor, Tensor]:
+        """Infers a graph from :obj:`x` and predicts along :obj:`y` with it.
+
+        Args:
+            x: Observed trajectories, :obj:`[num_nodes, num_steps, F]`.
+            edge_index: Candidate edges, :obj:`[2, num_edges]`.
+            y: Trajectories to predict, :obj:`[num_nodes, T, F]`; those observed
+                by default.
+            pred_steps: As for :meth:`decode`; others as for
+                :meth:`Latent.sample`.
+
+        Returns:
+            The logits :obj:`[num_edges, num_logits]` and the predictions
+            :obj:`[num_nodes, T - 1, F]` of frames 1, ..., T - 1 of :obj:`y`.
+        """
+        logits = self.encode(x, edge_index)
+        edge_attr = self.latent.sample(logits, tau, hard, generator)
+        y = x if y is None else y
+        return logits, self.decode(y, edge_index, edge_attr, pred_steps)
+
+    def posterior(self, data: Data) -> list[Tensor]:
+        """Probabilities :obj:`[num_edges, K_a]` of each layer-graph's types,
+        from the observed trajectories of a :obj:`Data` or :obj:`Batch`."""
+        return self.infer(data)[1]
+
+    def predict(self, data: Data) -> Tensor:
+        """The most probable graph, :obj:`[num_edges, num_layers]` int64, from
+        the observed trajectories of a :obj:`Data` or :obj:`Batch`."""
+        return self.infer(data)[0]
+
+    def infer(self, data: Data) -> tuple[Tensor, list[Tensor]]:
+        """Both of these, in one pass of the encoder."""
+        with _inference(self):
+            logits = self.encode(data.x, data.edge_index)
+        if not bool(logits.isfinite().all()):
+            # NaN, too, has an argmax: it must not become a graph.
+            raise ValueError("The logits of this model are not finite; check "
+                             "the trajectories, their units and its weights.")
+        return self.latent.predict(logits), self.latent.posterior(logits)
+
+    def predict_trajectory(self, data: Data, num_steps: int,
+                           edge_type: Optional[Tensor] = None) -> Tensor:
+        """Predicts how a system goes on after its last observed frame.
+
+        Args:
+            data: Observed trajectories, a :obj:`Data` or :obj:`Batch`; with
+                masses :obj:`mass` where they are known.
+            num_steps: Number of frames to predict.
+            edge_type: The graph, :obj:`[num_edges, num_layers]`; the most
+                probable one by default.
+        """
+        if edge_type is None:
+            edge_type = self.predict(data)
+        with _inference(self):
+            edge_attr = per_mass(self.latent.encode_types(edge_type), data)
+            out = self.decoder.predict(self.scaling(data.x), data.edge_index,
+                                       edge_attr, num_steps)
+            return self.scaling.inverse(out)
 
 
 class NRI(RelationalAutoEncoder):
@@ -27,34 +135,24 @@ class NRI(RelationalAutoEncoder):
     Assign :obj:`model.encoder` or :obj:`model.decoder` to use other ones.
 
     Args:
-        in_channels (int): Number of features of a particle in a frame.
-        num_steps (int): Number of observed frames.
-        num_edge_types (sequence of int): Number of types :math:`K_a` of each
-            interaction, null included.
-        hidden_channels (int, optional): Size of all hidden layers.
-            (default: :obj:`256`)
-        dropout (float, optional): Dropout probability of the encoder's hidden
-            layers. (default: :obj:`0.0`)
-        scaling (Scaling, optional): Units of the model.
-            (default: :obj:`MinMaxScaling(in_channels)`)
-        **kwargs (optional): Arguments of :class:`CategoricalLatent`; its
-            :obj:`prior` that of all combinations, or one for each interaction.
+        in_channels: Number of features of a particle in a frame.
+        num_steps: Number of observed frames.
+        num_edge_types: Number of types :math:`K_a` of each interaction, null
+            included.
+        hidden_channels: Size of all hidden layers.
+        dropout: Dropout probability of the encoder's hidden layers.
+        scaling: Units of the model.
+        **kwargs: Arguments of :class:`CategoricalLatent`; its :obj:`prior` that
+            of all combinations, or one for each interaction.
     """
     #: What :meth:`init_latent` takes of the options that not all latent graphs
-    #: have: :obj:`'drop_null'`, :obj:`'prior'` (of each interaction) and
-    #: :obj:`'node_layers'`. Recipes pass no others but :obj:`undirected`.
+    #: have: :obj:`'drop_null'` and :obj:`'prior'` (of each interaction).
     latent_options: ClassVar[Sequence[str]] = ('drop_null', 'prior')
 
-    def __init__(
-        self,
-        in_channels: int,
-        num_steps: int,
-        num_edge_types: Sequence[int],
-        hidden_channels: int = 256,
-        dropout: float = 0.0,
-        scaling: Optional[Scaling] = None,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, in_channels: int, num_steps: int,
+                 num_edge_types: Sequence[int], hidden_channels: int = 256,
+                 dropout: float = 0.0, scaling: Optional[Scaling] = None,
+                 **kwargs: Any) -> None:
         latent = self.init_latent(num_edge_types, **kwargs)
         super().__init__(
             MLPEncoder(in_channels, num_steps, latent.num_logits,
@@ -66,13 +164,9 @@ class NRI(RelationalAutoEncoder):
             MinMaxScaling(in_channels) if scaling is None else scaling,
         )
 
-    def init_latent(
-        self,
-        num_edge_types: Sequence[int],
-        *,
-        prior: Optional[Sequence[Sequence[float]]] = None,
-        **kwargs: Any,
-    ) -> Latent:
+    def init_latent(self, num_edge_types: Sequence[int], *,
+                    prior: Optional[Sequence[Sequence[float]]] = None,
+                    **kwargs: Any) -> Latent:
         """The latent family, in which the three models differ."""
         sizes = check_edge_types(num_edge_types)
         if prior is not None and len(prior) == len(sizes):
@@ -85,24 +179,11 @@ class FNRI(NRI):
     r"""Factorised neural relational inference (section 2.1): a multiplex
     graph, one layer-graph per kind of interaction.
 
-    Arguments as for :class:`NRI`, and:
-
-    Args:
-        node_layers (sequence of int, optional): Layer-graphs, from 0, that
-            factor over particles, such as those of charges; see
-            :meth:`MixedLatent.per_layer`. (default: :obj:`()`)
+    Arguments as for :class:`NRI`.
     """
-    latent_options = (*NRI.latent_options, 'node_layers')
-
-    def init_latent(
-            self,
-            num_edge_types: Sequence[int],
-            node_layers: Sequence[int] = (),
-            **kwargs: Any,
-    ) -> Latent:
-        if node_layers in ((), []):
-            return CategoricalLatent(num_edge_types, **kwargs)
-        return MixedLatent.per_layer(num_edge_types, node_layers, **kwargs)
+    def init_latent(self, num_edge_types: Sequence[int],
+                    **kwargs: Any) -> Latent:
+        return CategoricalLatent(num_edge_types, **kwargs)
 
 
 class SFNRI(NRI):
@@ -120,3 +201,17 @@ class SFNRI(NRI):
 
 #: Models by the names that runs and files of the research code go by.
 MODELS: dict[str, type[NRI]] = {'nri': NRI, 'fnri': FNRI, 'sfnri': SFNRI}
+
+
+@contextmanager
+def _inference(module: torch.nn.Module) -> Iterator[None]:
+    """Evaluation mode without gradients, and the old modes afterwards, which
+    may differ between parts of a model."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for part, training in modes:
+            part.training = training

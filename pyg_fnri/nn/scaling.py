@@ -1,9 +1,14 @@
-"""Units: physical ones outside a model, scaled ones inside."""
+"""Units: physical ones outside a model, scaled ones inside; known masses."""
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Optional
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
+
+#: Typical masses that networks and fits can work with, and their inverses.
+MAX_MASS = 1e4
 
 
 class Scaling(torch.nn.Module, ABC):
@@ -15,12 +20,8 @@ class Scaling(torch.nn.Module, ABC):
     odd number of features has no halves; each feature then has its own.
 
     Fitted on the training split and saved with the model, so that a checkpoint
-    and raw data give predictions in physical units.
-
-    A new scaling is one method, :meth:`statistics`.
-
-    Args:
-        num_features (int): Number of features of a particle.
+    and raw data give predictions in physical units. A new scaling is one
+    method, :meth:`statistics`.
     """
     offset: Tensor
     scale: Tensor
@@ -37,32 +38,21 @@ class Scaling(torch.nn.Module, ABC):
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> 'Scaling':
-        """Sets offset and scale from trajectories in physical units.
-
-        Args:
-            x: :obj:`[num_nodes, T, num_features]`, of the training split.
-
-        Raises:
-            ValueError: On another number of features, no values, values that
-                are not finite, or a quantity that never changes.
-        """
+        """Sets offset and scale from trajectories in physical units,
+        :obj:`[num_nodes, T, num_features]` of the training split."""
         self._check(x)
-        if x.numel() == 0:
-            raise ValueError(f"Expected trajectories to fit the units to, but "
-                             f"got none: the shape is {list(x.size())}.")
         offsets: list[Tensor] = []
         scales: list[Tensor] = []
         for quantity in split_quantities(x):
             offset, scale = self.statistics(quantity)
-            if not (torch.isfinite(offset) and torch.isfinite(scale)
-                    and scale > 0):
-                start, size = len(offsets), quantity.size(-1)
+            size = quantity.size(-1)
+            if not (offset.isfinite() and scale.isfinite() and scale > 0):
                 raise ValueError(
-                    f"Features {start} to {start + size - 1} cannot be scaled: "
-                    f"they are constant or not finite. Remove them, or mend "
-                    f"the data.")
-            offsets += [offset] * quantity.size(-1)
-            scales += [scale] * quantity.size(-1)
+                    f"Features {len(offsets)} to {len(offsets) + size - 1} "
+                    f"cannot be scaled: they are constant or not finite. "
+                    f"Remove them, or mend the data.")
+            offsets += [offset] * size
+            scales += [scale] * size
         self.offset.copy_(torch.stack(offsets))
         self.scale.copy_(torch.stack(scales))
         return self
@@ -74,18 +64,13 @@ class Scaling(torch.nn.Module, ABC):
 
     def inverse(self, x: Tensor) -> Tensor:
         """Back to physical units, :obj:`[..., num_features]`."""
-        self._check(x)
         return x * self.scale + self.offset
 
     def _check(self, x: Tensor) -> None:
         # A single feature would otherwise be spread over all of them.
-        if x.dim() == 0 or x.size(-1) != self.num_features:
-            raise ValueError(
-                f"Expected {self.num_features} features per particle in the "
-                f"last dimension, but got the shape {list(x.size())}.")
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({self.num_features})"
+        if x.size(-1) != self.num_features:
+            raise ValueError(f"Expected {self.num_features} features per "
+                             f"particle, but got the shape {list(x.size())}.")
 
 
 class MinMaxScaling(Scaling):
@@ -108,3 +93,40 @@ def split_quantities(x: Tensor) -> Sequence[Tensor]:
     feature by itself where an odd number of them cannot be halved."""
     num_features = x.size(-1)
     return x.split(num_features // 2 if num_features % 2 == 0 else 1, dim=-1)
+
+
+def known_masses(data: Data) -> Optional[Tensor]:
+    """The masses :obj:`data.mass` of all particles, :obj:`[num_nodes]`, in
+    the dtype of the trajectories; None where they are not given, which means
+    that all particles have the same.
+
+    In kg, force laws are in N; in units of a typical mass, they are the
+    accelerations of a typical particle, and networks learn best.
+    """
+    mass = data.get('mass')
+    if mass is None:
+        return None
+    if mass.size() != data.x.size()[:1]:
+        # One mass would otherwise be spread over all particles.
+        raise ValueError(f"Expected a mass for each of the {data.x.size(0)} "
+                         f"particles, but got the shape {list(mass.size())}.")
+    if not bool((mass.isfinite() & (mass > 0)).all()):
+        raise ValueError(f"Expected masses above 0 and finite, but the least "
+                         f"and the largest are {mass.min()} and {mass.max()}; "
+                         f"leave mass out where it is not known.")
+    typical = mass.double().log().mean().exp().item()
+    if not 1 / MAX_MASS <= typical <= MAX_MASS:
+        raise ValueError(f"Expected masses in units of a typical one, but they "
+                         f"are about {typical:.3g}; divide all of them by it.")
+    return mass.to(data.x.dtype)
+
+
+def per_mass(edge_attr: Tensor, data: Data) -> Tensor:
+    r"""A graph as decoders take it: the weights :obj:`[num_edges,
+    num_channels]` of all edges to a particle over its mass, :math:`z_{ij,k} /
+    m_i`, so that forces come out as accelerations; unchanged where
+    :obj:`data` has no :obj:`mass`."""
+    mass = known_masses(data)
+    if mass is None:
+        return edge_attr
+    return edge_attr / mass[data.edge_index[1]].unsqueeze(-1)

@@ -1,29 +1,20 @@
 """Pictures of trajectories, multiplex graphs, force laws, training and
-expectation-maximisation, calibration, robustness and comparisons of candidates.
+expectation-maximisation, calibration.
 
 Each function returns a :class:`matplotlib.figure.Figure` that belongs to no
 global state and needs no display: ``figure.savefig('picture.png')`` writes it.
 """
-from pyg_fnri.plot.adjacency import plot_adjacency
-from pyg_fnri.plot.compression import plot_compression
-from pyg_fnri.plot.curves import plot_curves
-from pyg_fnri.plot.em import plot_em
+from pyg_fnri.plot.curves import plot_curves, plot_em, plot_reliability
+from pyg_fnri.plot.graphs import plot_adjacency, plot_multiplex
 from pyg_fnri.plot.laws import plot_laws
-from pyg_fnri.plot.multiplex import plot_multiplex
-from pyg_fnri.plot.reliability import plot_reliability
-from pyg_fnri.plot.robustness import plot_robustness
-from pyg_fnri.plot.selection import plot_selection
 from pyg_fnri.plot.trajectories import plot_trajectories
 
 __all__ = [
     'plot_adjacency',
-    'plot_compression',
     'plot_curves',
     'plot_em',
     'plot_laws',
     'plot_multiplex',
     'plot_reliability',
-    'plot_robustness',
-    'plot_selection',
     'plot_trajectories',
 ]

@@ -1,8 +1,24 @@
-"""Losses, errors and accuracies over training."""
-import pandas as pd
-from matplotlib.figure import Figure
+"""Curves of training and of expectation-maximisation, and of calibration."""
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
 
-from pyg_fnri.plot.style import COLORS, make_panels
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from pyg_fnri.plot.style import (
+    COLORS,
+    DASHES,
+    INK,
+    add_legend,
+    layer_color,
+    make_panels,
+    name_layer,
+    pale_ticks,
+)
 
 #: What the names of columns hold, and what their panel is called.
 PANELS = {
@@ -11,51 +27,161 @@ PANELS = {
     'share': 'share',
     'accuracy': 'edge accuracy',
 }
+#: Bins of a smaller share of the edges are in the histogram only.
+RARE = 1e-3
+PERCENT = FuncFormatter(lambda value, _: f'{100 * value:g} %')
 
 
 def plot_curves(history: pd.DataFrame) -> Figure:
-    r"""Draw losses, errors of rollouts, shares and edge accuracies over
-    training.
-
-    Args:
-        history (pandas.DataFrame): A row per log entry. Columns with "loss"
-            in their name share one panel, and so do those with "mse", on a
-            logarithmic axis, with "share" and with "accuracy"; the
-            horizontal axis is :obj:`step`, or :obj:`epoch` where there is
-            none. Empty cells are skipped, as entries rarely fill every column.
-
-    Raises:
-        TypeError: If the history is no data frame.
-        ValueError: If there is nothing to draw.
-    """
-    if not isinstance(history, pd.DataFrame):
-        raise TypeError(f'history must be a pandas.DataFrame, got '
-                        f'{type(history).__name__}.')
-    axis = next((name for name in ('step', 'epoch') if name in history), None)
+    """Draw losses, errors of rollouts, shares and edge accuracies over
+    training, from a table with a row per log entry: columns with "loss" in
+    their name share one panel, and so do those with "mse", on a logarithmic
+    axis, "share" and "accuracy"; the horizontal axis is :obj:`step`, or
+    :obj:`epoch` where there is none. Empty cells are skipped."""
+    axis = 'step' if 'step' in history else 'epoch'
+    history = history.dropna(axis=1, how='all')
     columns = {
-        kind: [
-            name for name in history
-            if kind in str(name) and history[name].notna().any()
-        ]
+        kind: [name for name in history if kind in name]
         for kind in PANELS
     }
     kinds = [kind for kind, names in columns.items() if names]
-    if axis is None or not kinds:
-        raise ValueError(
-            f'history has the columns {list(history)}: expected step '
-            f'or epoch, and one with "loss", "mse", "share" or '
-            f'"accuracy" in its name that is not empty.')
     figure, axes = make_panels(len(kinds), 4.2, height=3.)
     for kind, ax in zip(kinds, axes):
-        for index, name in enumerate(columns[kind]):
-            curve = history[[axis, name]].dropna()
-            ax.plot(curve[axis], curve[name], label=name, lw=1.8,
-                    color=COLORS[index % len(COLORS)])
-        ax.set_xlabel(axis)
+        for name, color in zip(columns[kind], COLORS * len(history.columns)):
+            _draw_curve(ax, history, axis, name, name, color)
         ax.set_ylabel(PANELS[kind])
         if kind == 'mse':
             ax.set_yscale('log')
-        ax.grid(color='#E6E6E6')
-        ax.spines[['top', 'right']].set_visible(False)
         ax.legend(frameon=False, fontsize=9)
     return figure
+
+
+def plot_em(history: pd.DataFrame) -> Figure:
+    """Draw how laws and graphs find each other, from a table with a row per
+    :obj:`iteration`: the :obj:`cost`, which needs no labels, and, where they
+    are known, accuracies (:obj:`accuracy`, :obj:`accuracy_NAME`), dashed, for
+    information only."""
+    history = history.dropna(axis=1, how='all')
+    accuracies = [name for name in history if name.startswith('accuracy')]
+    figure, axes = make_panels(1 + bool(accuracies), 4.2, height=3.)
+    marks = {'marker': 'o', 'ms': 3}
+    _draw_curve(axes[0], history, 'iteration', 'cost', 'cost', COLORS[0],
+                **marks)
+    axes[0].set_yscale('log')
+    axes[0].set_title('without labels', fontsize=9, color=INK)
+    axes[0].set_ylabel('cost')
+    for index, name in enumerate(accuracies):
+        label = name.removeprefix('accuracy').removeprefix('_') or 'combined'
+        color = layer_color(index - 1) if index else INK
+        _draw_curve(axes[-1], history, 'iteration', name, label, color,
+                    ls=DASHES, **marks)
+        axes[-1].set_title('labels, for information only', fontsize=9,
+                           color=INK)
+        axes[-1].set_ylabel('edge accuracy')
+    for ax in axes:
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if len(ax.lines) > 1:
+            ax.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def _draw_curve(ax: Axes, history: pd.DataFrame, x: str, y: str, label: str,
+                color: str, **style: Any) -> None:
+    """One column over another, where both are known."""
+    curve = history[[x, y]].dropna()
+    style.setdefault('marker', '.' if len(curve) == 1 else '')
+    ax.plot(curve[x], curve[y], label=label, color=color, lw=1.8, **style)
+    ax.set_xlabel(x)
+    ax.grid(color='#E6E6E6')
+    ax.spines[['top', 'right']].set_visible(False)
+
+
+def plot_reliability(
+    bins: Mapping[str, Mapping[str, Sequence[Any]]],
+    errors: Sequence[Optional[float]],
+) -> Figure:
+    """Draw the accuracy of predictions over their confidence, a panel and a
+    colour for each layer-graph, above a histogram of the confidence.
+
+    On the dashed diagonal a model is as often right as it says. The area of a
+    mark is the share of edges in its bin; bins of less than 0.1 % of the edges
+    are left to the histogram.
+
+    Args:
+        bins: For each panel's name :obj:`confidence`, :obj:`accuracy` and
+            :obj:`num_edges` of each bin, as of a
+            :class:`~pyg_fnri.metrics.Reliability`, None where it is empty.
+        errors: The expected calibration error of each panel, if there is one.
+    """
+    panels = [pd.DataFrame(panel, dtype=float) for panel in bins.values()]
+    for panel in panels:
+        panel['share'] = panel['num_edges'] / panel['num_edges'].sum()
+    figure = Figure(figsize=(3. * len(panels), 4.3), dpi=150,
+                    layout='constrained')
+    rows = figure.subplots(2, len(panels), squeeze=False,
+                           gridspec_kw={'height_ratios': [3, 1]})
+    # One lower end for all, so that panels can be compared.
+    low = min(map(_lower_end, panels))
+    for index, (name, panel) in enumerate(zip(bins, panels)):
+        layer = index - ('combined' in bins)
+        color = INK if name == 'combined' else layer_color(layer)
+        top, bottom = rows[:, index]
+        _draw_marks(top, panel[panel['share'] >= RARE], low, color)
+        _draw_histogram(bottom, panel['share'], color)
+        for ax in (top, bottom):
+            ax.set_xlim(low, 1.)
+            ax.grid(color='#EEEEEE')
+            ax.set_axisbelow(True)
+            ax.spines[['top', 'right']].set_visible(False)
+            pale_ticks(ax)
+        name_layer(top, name, color)
+        text, error = f"{int(panel['num_edges'].sum()):,} edges", errors[index]
+        if error is not None:
+            text += f'\ncalibration error {100 * error:.1f} %'
+        top.annotate(text, (0, 1), (6, -4), 'axes fraction', 'offset points',
+                     ha='left', va='top', fontsize=9, color=INK)
+        bottom.set_xlabel('probability of the predicted type', fontsize=9,
+                          color=INK)
+    rows[0, 0].set_ylabel('edges predicted right', fontsize=9, color=INK)
+    rows[1, 0].set_ylabel('share of edges', fontsize=9, color=INK)
+    add_legend(figure, [
+        Line2D([], [], color=INK, lw=1.8, marker='o', ms=6,
+               label='model (area: share of edges)'),
+        Line2D([], [], color=INK, lw=1., ls=DASHES,
+               label='as often right as it says')
+    ])
+    return figure
+
+
+def _lower_end(panel: pd.DataFrame) -> float:
+    """Where a panel may begin: the left edge of the first bin that is used,
+    or below it where accuracies are lower still."""
+    first = (panel['share'] > 0).argmax() / len(panel)
+    lowest = min(first, panel['accuracy'][panel['share'] >= RARE].min())
+    return float(max(0., np.floor(10 * lowest) / 10))
+
+
+def _draw_marks(ax: Axes, shown: pd.DataFrame, low: float, color: str) -> None:
+    ax.plot([low, 1], [low, 1], color=INK, lw=1., ls=DASHES, zorder=1)
+    ax.plot(shown['confidence'], shown['accuracy'], color=color, lw=1.8,
+            zorder=3)
+    ax.scatter(shown['confidence'], shown['accuracy'],
+               s=8 + 220 * shown['share'], color=color, alpha=0.75, lw=0,
+               zorder=4, clip_on=False)
+    ax.set_ylim(low, 1.)
+    ax.locator_params(nbins=6)
+    ax.yaxis.set_major_formatter(PERCENT)
+    ax.tick_params(labelbottom=False)
+
+
+def _draw_histogram(ax: Axes, share: pd.Series, color: str) -> None:
+    width = 1 / len(share)
+    ax.bar(width * np.arange(len(share)), share, width=0.9 * width,
+           align='edge', color=color, alpha=0.75)
+    # A confident model puts nearly all edges in one bin.
+    ax.set_yscale('log')
+    ax.set_ylim(RARE / 3, 1.)
+    ax.set_yticks([RARE, 0.01, 0.1, 1.])
+    ax.set_yticks([], minor=True)
+    ax.yaxis.set_major_formatter(PERCENT)
+    ax.xaxis.set_major_formatter(PERCENT)

@@ -1,6 +1,6 @@
 """Learned force laws over the true ones."""
 from collections.abc import Sequence
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,26 +10,20 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from pyg_fnri.metrics.law_error import (
-    check_distance,
-    check_laws,
-    check_seen,
-    interpolate,
-    relative_law_error,
-    supported_distances,
-)
-from pyg_fnri.plot.arrays import check_count
+from pyg_fnri.metrics.errors import interpolate, supported_distances
 from pyg_fnri.plot.style import (
+    DASHES,
     INK,
-    LAYER_COLORS,
-    PALE,
     add_legend,
+    layer_color,
     make_panels,
+    name_layer,
+    pale_ticks,
+    to_array,
 )
 
 Array = Union[Tensor, np.ndarray]
 
-DASHES = (0, (3, 2))
 GROUND = '#DFDFDF'
 
 
@@ -38,84 +32,50 @@ def plot_laws(
     learned: Array,
     true: Optional[Array] = None,
     *,
-    names: Optional[Sequence[str]] = None,
-    seen: Union[Array, Sequence[Array], None] = None,
+    names: Sequence[str],
+    seen: Sequence[Array],
+    errors: Optional[Sequence[float]] = None,
     unit: str = 'm',
     force_unit: str = 'N',
 ) -> Figure:
     r"""Draw learned (solid) over true (dashed) force laws, a panel and a
-    colour per channel.
-
-    Where hardly a pair was seen, a learned law is pale. The limits are chosen
-    for the other distances; a law that diverges leaves the panel, where its
-    error counts all the same.
+    colour per channel. Where hardly a pair was seen, a learned law is pale;
+    the limits are chosen for the other distances.
 
     Args:
-        distance (torch.Tensor): Where the laws are given, positive and
-            increasing, :obj:`[K]`.
-        learned (torch.Tensor): The learned laws, forces on a particle of unit
-            mass, positive where repulsive, :obj:`[C, K]`.
-        true (torch.Tensor, optional): The true laws, :obj:`[C, K]`.
-        names (Sequence[str], optional): A name per channel.
-        seen (torch.Tensor or list of torch.Tensor, optional): Distances of
-            pairs in the data, :obj:`[num_seen]`, or a list of such, one per
-            channel. Their density is drawn below the laws, and each
-            panel tells the :func:`~pyg_fnri.metrics.relative_law_error` if
-            there are true laws.
-        unit (str): Unit of the distances. (default: :obj:`'m'`)
-        force_unit (str): Unit of the laws. (default: :obj:`'N'`)
-
-    Raises:
-        TypeError: If an argument holds anything but real numbers.
-        ValueError: If shapes do not fit together, a value is not finite, the
-            distances are not positive and increasing, or do not cover those
-            seen, or a true law is zero at all of these.
+        distance: Where the laws are given, increasing, :obj:`[K]`.
+        learned: The learned laws, forces on a particle of unit mass, positive
+            where repulsive, :obj:`[C, K]`.
+        true: The true laws, :obj:`[C, K]`.
+        names: A name per channel.
+        seen: For each channel, distances of pairs in the data,
+            :obj:`[num_seen]`, whose density is drawn.
+        errors: The :func:`~pyg_fnri.metrics.relative_law_error` of each.
+        unit: Unit of the distances.
+        force_unit: Unit of the laws.
     """
-    at = check_distance(distance)
-    laws = check_laws('learned', learned, len(at))
-    truths: Optional[np.ndarray] = None
-    errors: list[Optional[float]] = [None] * len(laws)
-    if true is not None:
-        truths = check_laws('true', true, len(at), len(laws))
-    if names is None:
-        names = [f'channel {channel}' for channel in range(len(laws))]
-    check_count('names', len(names), len(laws), 'channels')
-    if seen is None:
-        supports = [np.linspace(at[0], at[-1], 1000)] * len(laws)
-    else:
-        sights = ([seen] *
-                  len(laws) if isinstance(seen, (Tensor, np.ndarray)) else seen)
-        check_count('seen', len(sights), len(laws), 'channels')
-        supports = [supported_distances(at, sight) for sight in sights]
-        if truths is not None:
-            errors = [
-                relative_law_error(at, law[None], truth[None], sight).item()
-                for law, truth, sight in zip(laws, truths, sights)
-            ]
-
+    at, laws = to_array(distance), to_array(learned)
+    truths = None if true is None else to_array(true)
+    supports = [supported_distances(at, sight) for sight in seen]
     width = {1: 5.2, 2: 4.5}.get(len(laws), 3.6)
     figure, axes = make_panels(len(laws), width, height=2.8)
     rights = [min(1.08 * support.max(), at[-1]) for support in supports]
     for channel, (ax, support, right) in enumerate(zip(axes, supports, rights)):
-        color = LAYER_COLORS[channel % len(LAYER_COLORS)]
-        ax.set_title(names[channel], fontsize=12, color=color,
-                     fontweight='bold')
-        curves = laws[[channel]]
+        color, curves = layer_color(channel), laws[[channel]]
+        name_layer(ax, names[channel], color)
         if truths is not None:
             curves = np.stack([laws[channel], truths[channel]])
+            dark = tuple(0.3 * np.array(to_rgb(color)))
+            ax.plot(at, truths[channel], color=dark, lw=1.3, ls=DASHES,
+                    zorder=4)
         values = interpolate(at, curves, support)
-        _set_limits(ax, right, values, ground=0. if seen is None else 0.24)
-        if seen is not None:
-            _draw_density(ax, check_seen(sights[channel]), right)
+        _set_limits(ax, right, values)
+        _draw_density(ax, to_array(seen[channel]), right)
         ax.axhline(0, color=INK, lw=0.8, zorder=1)
         _draw_law(ax, at, laws[channel], support, color)
-        if truths is not None:
-            ax.plot(at, truths[channel], color=_dark(color), lw=1.3, ls=DASHES,
-                    zorder=4)
-        error = errors[channel]
-        if error is not None:
+        if errors is not None:
             first, last = values[0, [support.argmin(), support.argmax()]]
-            _write_error(ax, error, rising=last > first)
+            _write_error(ax, errors[channel], rising=last > first)
         ax.set_xlabel(f'distance ({unit})', fontsize=9, color=INK)
     axes[0].set_ylabel(f'force ({force_unit}), + repels', fontsize=9, color=INK)
     handles = [Line2D([], [], color=INK, lw=4, alpha=0.65, label='learned')]
@@ -127,17 +87,16 @@ def plot_laws(
     if truths is not None:
         handles.append(
             Line2D([], [], color=INK, lw=1.3, ls=DASHES, label='true'))
-    if seen is not None:
-        handles.append(
-            Line2D([], [], color=GROUND, lw=8, solid_capstyle='butt',
-                   label='distances seen'))
+    handles.append(
+        Line2D([], [], color=GROUND, lw=8, solid_capstyle='butt',
+               label='distances seen'))
     add_legend(figure, handles)
     return figure
 
 
-def _set_limits(ax: Axes, right: float, values: np.ndarray,
-                ground: float) -> None:
-    """Limits for the values where the law is supported, :obj:`[*, Q]`."""
+def _set_limits(ax: Axes, right: float, values: np.ndarray) -> None:
+    """Limits for the values where the law is supported, :obj:`[*, Q]`, with
+    room for the density below them."""
     # The most extreme values in full, unless they are far off the others: at
     # close encounters a charge's force is a hundred times the usual.
     least, low, high, most = np.quantile(values, [0., 0.05, 0.95, 1.])
@@ -147,13 +106,12 @@ def _set_limits(ax: Axes, right: float, values: np.ndarray,
     high = most if high < most < high + reach else high
     span = (high - low) or 1.
     ax.set_xlim(0, right)
-    ax.set_ylim(low - (0.05 + ground) * span, high + 0.15 * span)
+    ax.set_ylim(low - 0.29 * span, high + 0.15 * span)
     ticks = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     near = (ticks > low - 0.04 * span) & (ticks < high + 0.1 * span)
     ax.set_yticks(ticks[near])
     ax.spines[['top', 'right']].set_visible(False)
-    ax.spines[['left', 'bottom']].set_color(PALE)
-    ax.tick_params(color=PALE, labelcolor=INK, labelsize=8)
+    pale_ticks(ax)
 
 
 def _draw_density(ax: Axes, seen: np.ndarray, right: float) -> None:
@@ -188,11 +146,5 @@ def _write_error(ax: Axes, error: float, rising: bool) -> None:
                 'offset points', ha=side, va='top', fontsize=10, color=INK)
 
 
-def _pale(color: str) -> tuple[float, float, float]:
-    red, green, blue = to_rgb(color)
-    return 0.3 * red + 0.7, 0.3 * green + 0.7, 0.3 * blue + 0.7
-
-
-def _dark(color: str) -> tuple[float, float, float]:
-    red, green, blue = to_rgb(color)
-    return 0.3 * red, 0.3 * green, 0.3 * blue
+def _pale(color: str) -> Any:
+    return tuple(0.3 * np.array(to_rgb(color)) + 0.7)

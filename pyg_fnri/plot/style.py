@@ -1,8 +1,10 @@
 """What all pictures share: colours, panels, legends, labels."""
 import math
+from collections.abc import Sequence
 from typing import Any, Optional
 
 import numpy as np
+import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -15,6 +17,16 @@ LAYER_COLORS = ('#0072B2', '#E69F00', '#009E73', '#8A5FBF', '#555555')
 WRONG = '#C1121F'
 INK = '#333333'
 PALE = '#B8B8B8'
+DASHES = (0, (3, 2))
+
+
+def to_array(values: Any) -> np.ndarray:
+    """A tensor, an array or nested sequences as an array."""
+    return torch.as_tensor(values).detach().cpu().numpy()
+
+
+def layer_color(layer: int) -> str:
+    return LAYER_COLORS[layer % len(LAYER_COLORS)]
 
 
 def make_panels(
@@ -23,17 +35,8 @@ def make_panels(
     height: Optional[float] = None,
     columns: Optional[int] = None,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of panels, by default square and at most four in a row.
-
-    Args:
-        num_panels: How many.
-        width: Width of each, in inches.
-        height: Height of each, in inches; as the width by default.
-        columns: Panels in a row.
-
-    Returns:
-        The figure and its panels, row by row.
-    """
+    """A figure of panels of a width and height in inches, row by row; by
+    default they are square, and at most four in a row."""
     columns = columns or min(4, num_panels)
     rows = math.ceil(num_panels / columns)
     size = (width * columns, (height or width) * rows + 0.4)
@@ -44,11 +47,22 @@ def make_panels(
     return figure, axes[:num_panels]
 
 
-def add_legend(figure: Figure, handles: list[Line2D]) -> None:
+def add_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
     """One legend for all panels, below them."""
     figure.legend(handles=handles, loc='outside lower center',
                   ncols=len(handles) if figure.get_figwidth() > 4 else 1,
                   frameon=False, fontsize=9)
+
+
+def pale_ticks(ax: Axes) -> None:
+    """Small labels, and lines that stand back."""
+    ax.spines[:].set_color(PALE)
+    ax.tick_params(color=PALE, labelcolor=INK, labelsize=8)
+
+
+def name_layer(ax: Axes, name: str, color: str) -> None:
+    """A bold title in the layer's colour."""
+    ax.set_title(name, fontsize=12, color=color, fontweight='bold')
 
 
 def fit_limits(ax: Axes, points: np.ndarray, margin: float = 0.04) -> None:
@@ -61,19 +75,12 @@ def fit_limits(ax: Axes, points: np.ndarray, margin: float = 0.04) -> None:
     ax.set_xlim(center[0] - half, center[0] + half)
     ax.set_ylim(center[1] - half, center[1] + half)
     ax.set_aspect('equal')
-    ax.spines[:].set_color(PALE)
-    ax.tick_params(color=PALE, labelcolor=INK, labelsize=8)
+    pale_ticks(ax)
     ax.locator_params(nbins=5)
 
 
-def write_in_circle(
-    ax: Axes,
-    point: np.ndarray,
-    text: str,
-    color: Any,
-    fontsize: float,
-    lw: float = 0.,
-) -> None:
+def write_in_circle(ax: Axes, point: np.ndarray, text: str, color: Any,
+                    fontsize: float, lw: float = 0.) -> None:
     """Text in a white circle with a line of width :obj:`lw` around it."""
     box = {'boxstyle': 'circle,pad=0.25', 'fc': 'white', 'ec': color, 'lw': lw}
     note = ax.annotate(text, tuple(point), color=color, ha='center', bbox=box)

@@ -11,14 +11,15 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from pyg_fnri.plot.arrays import check_count, finite_array
 from pyg_fnri.plot.style import (
     COLORS,
+    DASHES,
     INK,
     PALE,
     add_legend,
     fit_limits,
     make_panels,
+    to_array,
     write_in_circle,
 )
 
@@ -36,35 +37,32 @@ def plot_trajectories(
 ) -> Figure:
     r"""Draw predicted (solid) over true (dashed) trajectories, a colour per
     particle that gets darker with time (figure "Trajectories" of the paper).
+    A prediction that diverges is drawn as far as it is finite.
 
     Args:
-        predicted (torch.Tensor or list of torch.Tensor): Predicted
-            trajectories :obj:`[N, T, F]` of one or several systems. The first
-            two features are the position.
-        true (torch.Tensor or list of torch.Tensor): The true trajectories,
-            of the same shapes.
-        observed (torch.Tensor or list of torch.Tensor, optional): What was
-            seen before, :obj:`[N, T', F]`, drawn as thin grey lines.
-        titles (Sequence[str], optional): A title per system.
-        half_width (float, optional): Half the side of the box; its walls are
-            drawn where they are in view.
-        unit (str): Unit of the positions. (default: :obj:`'m'`)
-
-    Raises:
-        ValueError: If shapes do not fit together or a value is not finite.
+        predicted: Predicted trajectories :obj:`[N, T, F]` of one or several
+            systems. The first two features are the position.
+        true: The true trajectories, of the same shapes.
+        observed: What was seen before, :obj:`[N, T', F]`, as thin grey lines.
+        titles: A title per system.
+        half_width: Half the side of the box; its walls are drawn where they
+            are in view.
+        unit: Unit of the positions.
     """
-    paths = _check_systems('predicted', predicted)
-    truths = _check_systems('true', true)
-    pasts = [] if observed is None else _check_systems('observed', observed)
-    _check_same_systems(paths, truths, pasts)
-    if titles is not None:
-        check_count('titles', len(titles), len(paths), 'systems')
-    if half_width is not None and not half_width > 0:
-        raise ValueError(f'half_width must be positive, got {half_width}.')
-
+    paths, truths = _positions(predicted), _positions(true)
+    pasts = [] if observed is None else _positions(observed)
+    if [x.shape for x in paths] != [x.shape for x in truths]:
+        raise ValueError(f'predicted has the shapes {[x.shape for x in paths]} '
+                         f'and true {[x.shape for x in truths]}; give as many '
+                         f'systems, particles and frames in both.')
     figure, axes = make_panels(len(paths), 3.2 if len(paths) > 1 else 4.2)
-    for index, ax in enumerate(axes):
-        shown = [paths[index], truths[index]] + pasts[index:index + 1]
+    for index, (ax, path, truth) in enumerate(zip(axes, paths, truths)):
+        shown = [truth, *pasts[index:index + 1]]
+        if np.isfinite(path).all():
+            shown.append(path)
+        else:  # Not to infinity, which would be far away.
+            path = np.where(
+                np.abs(path) < 100 * np.abs(truth).max(), path, np.nan)
         fit_limits(ax, np.concatenate(shown, axis=1))
         if half_width is not None:
             corner, side = (-half_width, -half_width), 2 * half_width
@@ -72,16 +70,15 @@ def plot_trajectories(
         if pasts:
             lines = LineCollection(list(pasts[index]), colors=PALE, lw=0.9)
             ax.add_collection(lines, autolim=False)
-        pairs = zip(paths[index], truths[index])
-        for particle, (path, truth) in enumerate(pairs):
-            _draw_path(ax, path, truth, particle)
+        for particle, pair in enumerate(zip(path, truth)):
+            _draw_path(ax, *pair, particle)
         if titles is not None:
             ax.set_title(titles[index], fontsize=10, color=INK)
         ax.set_xlabel(f'x ({unit})', fontsize=9, color=INK)
         ax.set_ylabel(f'y ({unit})', fontsize=9, color=INK)
     handles = [
         Line2D([], [], color=INK, lw=3.2, alpha=0.5, label='predicted'),
-        Line2D([], [], color=INK, lw=1.2, ls=(0, (3, 2)), label='true'),
+        Line2D([], [], color=INK, lw=1.2, ls=DASHES, label='true'),
         Line2D([], [], color=INK, lw=0, marker='o', ms=6, mfc='white',
                label='start'),
     ]
@@ -91,51 +88,15 @@ def plot_trajectories(
     return figure
 
 
-def _check_systems(name: str, systems: Systems) -> list[np.ndarray]:
+def _positions(systems: Systems) -> list[np.ndarray]:
     """The positions of each system, [N, T, 2]."""
     if isinstance(systems, (Tensor, np.ndarray)):
         systems = [systems]
-    if not len(systems):
-        raise ValueError(f'{name} holds no systems: expected at least one.')
-    paths = []
-    for index, system in enumerate(systems):
-        path = finite_array(f'{name}[{index}]', system, (None, None, None),
-                            '[num_particles, num_frames, num_features]')
-        if path.shape[0] < 1 or path.shape[1] < 2 or path.shape[2] < 2:
-            raise ValueError(
-                f'{name}[{index}] has shape {list(path.shape)}: expected at '
-                f'least 1 particle, 2 frames and 2 features (the position).')
-        paths.append(path[..., :2].astype(float))
-    return paths
+    return [to_array(system)[..., :2].astype(float) for system in systems]
 
 
-def _check_same_systems(
-    paths: list[np.ndarray],
-    truths: list[np.ndarray],
-    pasts: list[np.ndarray],
-) -> None:
-    check_count('true', len(truths), len(paths), 'systems')
-    if pasts:
-        check_count('observed', len(pasts), len(paths), 'systems')
-    for index, (path, truth) in enumerate(zip(paths, truths)):
-        if path.shape != truth.shape:
-            raise ValueError(
-                f'System {index} has {list(path.shape[:2])} predicted and '
-                f'{list(truth.shape[:2])} true particles and frames: expected '
-                f'as many in both.')
-        if pasts and len(pasts[index]) != len(path):
-            raise ValueError(
-                f'System {index} has {len(path)} predicted and '
-                f'{len(pasts[index])} observed particles: expected as many in '
-                f'both.')
-
-
-def _draw_path(
-    ax: Axes,
-    predicted: np.ndarray,
-    true: np.ndarray,
-    particle: int,
-) -> None:
+def _draw_path(ax: Axes, predicted: np.ndarray, true: np.ndarray,
+               particle: int) -> None:
     """One particle's trajectories, [T, 2] each."""
     color = np.array(to_rgb(COLORS[particle % len(COLORS)]))
     pieces = np.stack([predicted[:-1], predicted[1:]], axis=1)
@@ -150,8 +111,7 @@ def _draw_path(
     shades = _shade(time, 0.8 * color, 0.3 * color)
     lines = LineCollection(dashes, colors=shades, lw=1.2, zorder=2.5)
     ax.add_collection(lines, autolim=False)
-    write_in_circle(ax, predicted[0], str(particle), tuple(0.8 * color), 6,
-                    lw=1.)
+    write_in_circle(ax, true[0], str(particle), tuple(0.8 * color), 6, lw=1.)
 
 
 def _shade(time: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:

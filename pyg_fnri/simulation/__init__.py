@@ -1,8 +1,5 @@
-"""Simulation of systems of interacting particles.
-
-Knows nothing of graphs in PyG's sense or of models: numpy arrays in and out.
-"""
-
+"""Simulation of systems of interacting particles: numpy arrays in and out,
+without graphs in PyG's sense or models."""
 from pyg_fnri.simulation.dynamics import Trajectories, simulate
 from pyg_fnri.simulation.forces import (
     Charge,
@@ -11,12 +8,15 @@ from pyg_fnri.simulation.forces import (
     SoftCharge,
     Spring,
 )
-from pyg_fnri.simulation.isomorphism import graph_keys
 from pyg_fnri.simulation.kuramoto import Kuramoto
-from pyg_fnri.simulation.mechanical import Mechanical
-from pyg_fnri.simulation.newtonian import Newtonian, NRISprings
-from pyg_fnri.simulation.signed_charges import SignedCharges
-from pyg_fnri.simulation.system import System
+from pyg_fnri.simulation.sampling import graph_keys
+from pyg_fnri.simulation.systems import (
+    Mechanical,
+    Newtonian,
+    NRISprings,
+    SignedCharges,
+    System,
+)
 
 __all__ = [
     'Force',

@@ -1,28 +1,20 @@
 """Pairwise central forces: how strongly two particles push or pull, and
 which pairs of a random system do so."""
-
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from pyg_fnri.simulation.interactions import (
-    pairs_in_random_group,
-    random_pairs,
-)
-
 
 class Force(ABC):
-    r"""The law of one kind of pairwise interaction.
-
-    A force acts along the line between two particles and depends on nothing
-    but their distance. Particle :math:`i` feels
+    r"""The law of one kind of pairwise interaction, along the line between two
+    particles: :math:`i` feels
 
     .. math::
         \mathbf{F}_{ij} = f(r_{ij}) \frac{\mathbf{r}_i - \mathbf{r}_j}{r_{ij}}
 
-    from particle :math:`j`, and :math:`j` feels the opposite. A new force is a
-    frozen dataclass of its constants with one method, :meth:`magnitude`:
+    from :math:`j`, and :math:`j` feels the opposite. A new force is a frozen
+    dataclass of its constants with one method, :meth:`magnitude`:
 
     .. code-block:: python
 
@@ -35,54 +27,32 @@ class Force(ABC):
                 decay = np.exp(-distance / self.screening_length)
                 return self.strength * decay / distance**2
 
-    :func:`~pyg_fnri.simulation.simulate` compiles the method with numba, so
-    that it may use numbers, ``numpy`` and ``math`` functions, conditions,
-    and the fields of the dataclass, but no other attribute of ``self``.
+    numba compiles the method, which may use numbers, ``numpy`` and ``math``
+    functions, conditions, and the fields of the dataclass only.
     """
-    def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            if isinstance(value,
-                          (float, np.floating)) and not np.isfinite(value):
-                raise ValueError(f'{type(self).__name__}: {field.name} is '
-                                 f'{value}, expected a finite number')
-
     @abstractmethod
     def magnitude(self, distance: float) -> float:
-        r"""The signed force :math:`f(r)` in newton at a distance in metre.
-
-        Positive repels, negative attracts.
-
-        Args:
-            distance (float): Distance of the two particles. An array works
-                as well if the law is written with ``numpy`` functions.
-        """
+        """The signed force :math:`f(r)` in newton at a distance in metre:
+        positive repels, negative attracts."""
 
     def sample_interactions(self, rng: np.random.Generator, num_systems: int,
                             num_particles: int) -> np.ndarray:
-        """Draws who interacts with whom, by default as the paper's springs:
-        the number of interacting pairs is uniform, the pairs are random.
-
-        Args:
-            rng (numpy.random.Generator): Source of randomness.
-            num_systems (int): Number of systems.
-            num_particles (int): Number of particles in each system.
-
-        Returns:
-            Symmetric adjacency, boolean, without self-interaction, of shape
-            ``[num_systems, num_particles, num_particles]``.
-        """
-        return random_pairs(rng, num_systems, num_particles)
+        """Draws who interacts with whom, boolean and symmetric ``[S, N, N]``;
+        by default as the paper's springs: random pairs, as many as a number
+        that is uniform from none to all."""
+        receiver, sender = np.tril_indices(num_particles, -1)
+        rank = _random_ranks(rng, num_systems, len(receiver))
+        count = rng.integers(0, len(receiver), num_systems, endpoint=True)
+        interacts = np.zeros((num_systems, num_particles, num_particles), bool)
+        interacts[:, receiver, sender] = rank < count[:, None]
+        return interacts | interacts.transpose(0, 2, 1)
 
 
 @dataclass(frozen=True)
 class Spring(Force):
     r"""Ideal spring of zero length (I-springs of the paper's section
-    "Simulations"): :math:`f(r) = -k r`.
-
-    Args:
-        stiffness (float): Spring constant :math:`k` in newton per metre.
-    """
+    "Simulations"): :math:`f(r) = -k r`, with the stiffness :math:`k` in newton
+    per metre."""
     stiffness: float = 0.1
 
     def magnitude(self, distance: float) -> float:
@@ -92,14 +62,8 @@ class Spring(Force):
 @dataclass(frozen=True)
 class Charge(Force):
     r"""Coulomb's repulsion of two unit charges (charges of the paper's section
-    "Simulations"): :math:`f(r) = C / r^2`.
-
-    In each system a random group of one to all particles is charged, and
-    every pair within the group interacts.
-
-    Args:
-        strength (float): Constant :math:`C` in newton square metre.
-    """
+    "Simulations"): :math:`f(r) = C / r^2`, with the strength :math:`C` in
+    newton square metre."""
     strength: float = 0.2
 
     def magnitude(self, distance: float) -> float:
@@ -107,18 +71,20 @@ class Charge(Force):
 
     def sample_interactions(self, rng: np.random.Generator, num_systems: int,
                             num_particles: int) -> np.ndarray:
-        return pairs_in_random_group(rng, num_systems, num_particles)
+        """Charges a random group of one to all particles, each size equally
+        frequent; every pair within the group interacts."""
+        rank = _random_ranks(rng, num_systems, num_particles)
+        count = rng.integers(1, num_particles, num_systems, endpoint=True)
+        charged = rank < count[:, None]
+        interacts = charged[:, :, None] & charged[:, None, :]
+        return interacts & ~np.eye(num_particles, dtype=bool)
 
 
 @dataclass(frozen=True)
 class FiniteSpring(Force):
     r"""Spring of finite length (F-springs of the paper's section
-    "Simulations"): :math:`f(r) = -k (r - l)`.
-
-    Args:
-        stiffness (float): Spring constant :math:`k` in newton per metre.
-        length (float): Length at rest :math:`l` in metre.
-    """
+    "Simulations"): :math:`f(r) = -k (r - l)`, with the stiffness :math:`k` in
+    newton per metre and the length at rest :math:`l` in metre."""
     stiffness: float = 0.1
     length: float = 1.0
 
@@ -130,17 +96,13 @@ class FiniteSpring(Force):
 class SoftCharge(Force):
     r"""Coulomb's force without its pole (Plummer's softening):
     :math:`f(r) = C r / (r^2 + \epsilon^2)^{3/2}`, with the potential energy
-    :math:`C / \sqrt{r^2 + \epsilon^2}`.
-
-    Opposite charges that meet would otherwise gain any speed, which no step of
-    a fixed length can follow.
+    :math:`C / \sqrt{r^2 + \epsilon^2}`. Opposite charges that meet would
+    otherwise gain any speed, which no step of a fixed length can follow.
 
     Args:
-        strength (float): Constant :math:`C` in newton square metre. Positive
-            repels, negative attracts.
+        strength (float): Constant :math:`C` in newton square metre.
         softening (float): Length :math:`\epsilon` in metre, below which the
-            force fades. It is 15 % below Coulomb's at three times this
-            distance, 1.5 % at ten times.
+            force fades; at ten times it, 1.5 % of Coulomb's are missing.
     """
     strength: float = 1.0
     softening: float = 0.1
@@ -148,3 +110,9 @@ class SoftCharge(Force):
     def magnitude(self, distance: float) -> float:
         square = distance**2 + self.softening**2
         return self.strength * distance / (square * np.sqrt(square))
+
+
+def _random_ranks(rng: np.random.Generator, num_systems: int,
+                  size: int) -> np.ndarray:
+    """A random order of ``size`` things for each system."""
+    return rng.permuted(np.tile(np.arange(size), (num_systems, 1)), axis=1)

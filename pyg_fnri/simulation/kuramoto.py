@@ -1,16 +1,12 @@
 """Phase-coupled oscillators."""
-
 from dataclasses import dataclass
-from typing import Any, Mapping, Optional
+from typing import Any, Optional
 
 import numpy as np
 
-from pyg_fnri.simulation.checks import edge_types as check_edge_types
-from pyg_fnri.simulation.checks import integer, positive
-from pyg_fnri.simulation.initial_state import in_streams
-from pyg_fnri.simulation.system import System
-from pyg_fnri.simulation.threads import in_threads
-from pyg_fnri.simulation.time_loop import compiled
+from pyg_fnri.simulation.sampling import in_streams
+from pyg_fnri.simulation.systems import System, only_layer
+from pyg_fnri.simulation.time_loop import compiled, in_threads
 
 # Systems of one piece of a thread's work.
 SYSTEMS_PER_CALL = 64
@@ -28,26 +24,19 @@ class Kuramoto(System):
     frequencies are uniform on :math:`[1, 10)` and initial phases on
     :math:`[0, 2 \pi)`. The sign is that of the simulator NRI used (D. Laszuk's
     ``kuramoto.py``) and of Kuramoto's own equation: coupled oscillators
-    synchronise. NRI's text has :math:`\sin(\theta_i - \theta_j)`, which is
-    ``coupling=-1``.
+    synchronise. NRI's text has the other one, which is ``coupling=-1``.
 
     The features of an oscillator are :math:`\cos\theta_i`,
-    :math:`\sin\theta_i`, which take the place of a position, and
-    :math:`d\theta_i / dt`, :math:`\omega_i` in radian per second, which take
-    that of a velocity. NRI has :math:`\sin\theta_i` without the cosine, and
-    scales each trajectory by itself, with the speed of an isolated oscillator
-    set to zero; here, features are what they are.
-
-    Frames are at 0.1 s, 0.2 s, ..., 9.9 s, as those of the other systems.
+    :math:`\sin\theta_i`, in place of a position, and :math:`d\theta_i / dt`,
+    :math:`\omega_i` in radian per second, in place of a velocity. NRI has no
+    cosine, and scales each trajectory by itself.
 
     Args:
         coupling (float): Constant :math:`\kappa` in radian per second.
-        min_frequency (float): Least :math:`\omega` in radian per second.
-        max_frequency (float): Greatest :math:`\omega`.
+        min_frequency, max_frequency (float): Range of :math:`\omega`.
         num_frames (int): Number of frames.
         step_size (float): Length in second of a step of the classical
-            Runge-Kutta method of fourth order. The default leaves errors below
-            float32's.
+            Runge-Kutta method of fourth order.
         sample_every (int): Number of steps from one frame to the next.
     """
     coupling: float = 1.0
@@ -57,21 +46,7 @@ class Kuramoto(System):
     step_size: float = 0.01
     sample_every: int = 10
 
-    def __post_init__(self) -> None:
-        if not np.isfinite(self.coupling):
-            raise ValueError(f'coupling is {self.coupling}, expected a finite '
-                             f'number')
-        integer('num_frames', self.num_frames, 1)
-        positive('step_size', self.step_size)
-        integer('sample_every', self.sample_every, 1)
-        if not -np.inf < self.min_frequency <= self.max_frequency < np.inf:
-            raise ValueError(f'the frequencies reach from {self.min_frequency} '
-                             f'to {self.max_frequency}, expected finite '
-                             f'numbers, the smaller one first')
-
-    @property
-    def layers(self) -> Mapping[str, int]:
-        return {'coupling': 2}
+    layers = {'coupling': 2}
 
     @property
     def frame_interval(self) -> float:
@@ -80,17 +55,14 @@ class Kuramoto(System):
     def simulate(self, edge_types: np.ndarray, seed: int,
                  num_threads: Optional[int] = None,
                  progress: bool = False) -> np.ndarray:
-        coupled = check_edge_types('edge_types', edge_types,
-                                   self.num_edge_types)[:, 0]
+        coupled = only_layer(edge_types, 2)
         num_systems, num_particles, _ = coupled.shape
-
-        def draw(rng: np.random.Generator, num_systems: int) -> np.ndarray:
-            return rng.random((num_systems, num_particles))
-
-        phase = 2 * np.pi * in_streams(draw, seed, 0, num_systems)
-        frequency = self.min_frequency + (self.max_frequency -
-                                          self.min_frequency) * in_streams(
-                                              draw, seed, 1, num_systems)
+        phase, frequency = (in_streams(
+            lambda rng, size: rng.random((size, num_particles)), seed, quantity,
+            num_systems) for quantity in (0, 1))
+        phase *= 2 * np.pi
+        frequency *= self.max_frequency - self.min_frequency
+        frequency += self.min_frequency
         x = np.empty((num_systems, num_particles, self.num_frames, 4),
                      np.float32)
 
@@ -108,16 +80,14 @@ class Kuramoto(System):
 @compiled
 def _set_rate(phase: Any, shift: float, slope: Any, frequency: Any,
               coupling: Any, cos: Any, sin: Any, rate: Any) -> None:
-    """Sets the cosines and sines of phases shifted along a slope, and the
-    rates there."""
+    """Sets cosines, sines and rates of phases shifted along a slope."""
     num_particles = len(phase)
     for i in range(num_particles):
         shifted = phase[i] + shift * slope[i]
         cos[i] = np.cos(shifted)
         sin[i] = np.sin(shifted)
     for i in range(num_particles):
-        # The sine of a difference, spread out: there are more pairs than
-        # particles.
+        # The sine of a difference, spread out: more pairs than particles.
         pull = 0.0
         for j in range(num_particles):
             pull += coupling[i, j] * (sin[j] * cos[i] - cos[j] * sin[i])
@@ -148,8 +118,7 @@ def _oscillate(
                     slope = k1[i] + 2 * (k2[i] + k3[i]) + k4[i]
                     phase[i] += step / 6 * slope
                 _set_rate(phase, 0.0, phase, *constants, k1)
-            for i in range(num_particles):
-                x[s, i, frame, 0] = cos[i]
-                x[s, i, frame, 1] = sin[i]
-                x[s, i, frame, 2] = k1[i]
-                x[s, i, frame, 3] = frequency[s, i]
+            x[s, :, frame, 0] = cos
+            x[s, :, frame, 1] = sin
+            x[s, :, frame, 2] = k1
+            x[s, :, frame, 3] = frequency[s]

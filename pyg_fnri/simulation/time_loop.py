@@ -1,14 +1,16 @@
-"""The one compiled time loop, built for any tuple of forces."""
-
-import math
+"""The one compiled time loop, built for any tuple of forces, and the threads
+in which compiled code runs."""
 from collections import namedtuple
-from dataclasses import fields, is_dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from functools import cache
-from typing import Any, Callable, NamedTuple, Tuple, Type
+from typing import Any, Callable, Optional, Tuple, Type
 
 import numpy as np
-from numba import njit, typeof, types
+from numba import config, njit, typeof, types
 from numba.core.errors import NumbaError
+from rich.console import Console
+from rich.progress import track
 
 from pyg_fnri.simulation.forces import Force
 
@@ -22,56 +24,48 @@ NO_DISTANCE = 1e-160
 compiled = njit(error_model='numpy', nogil=True)
 
 
-class CompiledForce(NamedTuple):
-    """A force as compiled code needs it.
+def in_threads(function: Callable[[int], None], starts: range,
+               num_threads: Optional[int], progress: bool) -> None:
+    """Calls a function with each start, with a progress bar on standard error.
 
-    Args:
-        magnitude (callable): The compiled method, a function of ``parameters``
-            and of the distance.
-        parameters (tuple): The force's constants by name, which take the place
-            of ``self``.
+    In threads of Python, as compiled code releases the interpreter's lock:
+    unlike numba's own, they may run beside each other and after a fork. By
+    default there are as many as numba's ``NUMBA_NUM_THREADS``.
     """
-    magnitude: Callable
-    parameters: Any
-
-    def diverges(self) -> bool:
-        """Whether there is no finite force at distance zero."""
+    if num_threads is None:
+        num_threads = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    with ThreadPoolExecutor(num_threads) as pool:
         try:
-            return not math.isfinite(self.magnitude(self.parameters, 0.0))
-        except Exception:  # The law itself refuses a distance of zero.
-            return True
+            calls = [pool.submit(function, start) for start in starts]
+            for call in track(calls, 'Simulating', disable=not progress,
+                              console=Console(stderr=True)):
+                call.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
-def compile_force(force: Force) -> CompiledForce:
-    """Compiles the magnitude of a force.
-
-    Raises:
-        TypeError: If numba cannot compile it, or it returns no real number.
-    """
+def compile_force(force: Force) -> Tuple[Callable, Any]:
+    """The compiled magnitude of a force, and the constants by name that take
+    the place of its ``self``."""
     cls = type(force)
-    if not is_dataclass(force):
-        raise TypeError(f'{cls.__name__} is not a dataclass: decorate it with '
-                        f'@dataclass(frozen=True)')
-    names = [field.name for field in fields(force)]
+    names = [field.name for field in fields(force)]  # type: ignore[arg-type]
     try:
-        parameters = _parameter_type(cls)(*(getattr(force, name)
-                                            for name in names))
+        constants = _constants_type(cls)(*(getattr(force, n) for n in names))
         magnitude = _compile_magnitude(cls)
-        signature = (typeof(parameters), types.float64)
-        magnitude.compile(signature)
-    except (NumbaError, TypeError, ValueError) as error:
+        if _is_outdated(magnitude, constants, force):
+            for cached in (_compile_magnitude, compile_time_loop):
+                cached.cache_clear()
+            magnitude = _compile_magnitude(cls)
+        magnitude.compile((typeof(constants), types.float64))
+    except (NumbaError, ValueError) as error:
         reason = next(line for line in str(error).splitlines()
                       if not line.startswith('Failed in'))
         raise TypeError(
             f'numba cannot compile {cls.__name__}.magnitude ({reason}): write '
-            f'it as a function of the distance and of the fields of '
-            f'{cls.__name__} ({", ".join(names) or "none yet"}) with numbers, '
-            f'conditions, numpy and math functions only') from error
-    returned = magnitude.overloads[signature].signature.return_type
-    if not isinstance(returned, (types.Float, types.Integer)):
-        raise TypeError(f'{cls.__name__}.magnitude returns {returned}, '
-                        f'expected a real number: the force in newton')
-    return CompiledForce(magnitude, parameters)
+            f'it as a function of the distance and of the fields {names} with '
+            f'numbers, conditions, numpy and math functions only') from error
+    return magnitude, constants
 
 
 @cache
@@ -130,8 +124,7 @@ def compile_time_loop(classes: Tuple[Type[Force], ...], num_dimensions: int,
                 for d in range(num_dimensions):
                     for i in range(num_particles):
                         for lane in range(num_lanes):
-                            # NaN passes all comparisons, to be found at the
-                            # end.
+                            # NaN passes all comparisons, found at the end.
                             f = force[d, i, lane]
                             f = max_force if f > max_force else f
                             f = -max_force if f < -max_force else f
@@ -147,13 +140,8 @@ def compile_time_loop(classes: Tuple[Type[Force], ...], num_dimensions: int,
                             velocity[d, i, lane] = v
                             reach[lane] = max(reach[lane], abs(x))
 
-            for lane in range(num_systems):
-                for i in range(num_particles):
-                    for d in range(num_dimensions):
-                        x = position[d, i, lane]
-                        v = velocity[d, i, lane]
-                        position_frames[lane, i, frame, d] = x
-                        velocity_frames[lane, i, frame, d] = v
+            position_frames[:, :, frame] = position.T[:num_systems]
+            velocity_frames[:, :, frame] = velocity.T[:num_systems]
 
     return run
 
@@ -164,11 +152,8 @@ def _no_force(parameters, interacts, distance):  # type: ignore[no-untyped-def]
 
 
 def _add_force(previous: Callable, magnitude: Callable, index: int) -> Callable:
-    """Adds one more force to a sum of forces.
-
-    A chain of functions stands for the loop over the forces, because numba
-    has no loop over values of different types.
-    """
+    """Adds one more force to a sum of forces: a chain of functions instead of
+    a loop, as numba has no loop over values of different types."""
     bit = 1 << index
 
     @compiled
@@ -183,8 +168,22 @@ def _add_force(previous: Callable, magnitude: Callable, index: int) -> Callable:
     return total_magnitude
 
 
+def _is_outdated(magnitude: Callable, constants: Any, force: Force) -> bool:
+    """Whether a force gives other values than when it was compiled, which
+    froze what its code takes from elsewhere."""
+    for distance in np.geomspace(0.05, 14, 16).tolist():
+        try:
+            value = force.magnitude(distance)
+        except Exception:  # Compiled code gives infinity or NaN instead.
+            continue
+        if not np.isclose(magnitude(constants, distance), value, 1e-9, 0,
+                          equal_nan=True):
+            return True
+    return False
+
+
 @cache
-def _parameter_type(cls: Type[Force]) -> Any:
+def _constants_type(cls: Type[Force]) -> Any:
     names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     return namedtuple(cls.__name__, names)
 

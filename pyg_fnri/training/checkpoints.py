@@ -3,11 +3,11 @@ import os
 from typing import Any
 
 import torch
+from pytorch_lightning.callbacks import ModelCheckpoint
 
 from pyg_fnri.datasets.stored import written_whole
-from pyg_fnri.training.build import build_module
 from pyg_fnri.training.config import Config
-from pyg_fnri.training.module import RelationalInference
+from pyg_fnri.training.module import RelationalInference, build_module
 
 
 def save_checkpoint(module: RelationalInference, path: str) -> None:
@@ -32,22 +32,33 @@ def load_checkpoint(path: str) -> RelationalInference:
             weights do not fit its own settings.
     """
     if not os.path.isfile(path):
-        raise FileNotFoundError(
-            f"There is no checkpoint at '{path}'; train one first with "
-            f"`python scripts/train.py --out DIR`, which writes "
-            f"DIR/best.ckpt.")
+        raise FileNotFoundError(f"There is no checkpoint at '{path}'; train a "
+                                f"model first, which leaves a best.ckpt.")
     try:
         checkpoint = torch.load(path, map_location='cpu', weights_only=True)
         module = build_module(Config(**checkpoint['config']))
         module.load_state_dict(checkpoint['state_dict'])
     except Exception as error:  # Pickle raises whatever the bytes suggest.
-        raise ValueError(
-            f"'{path}' is not a checkpoint that this version of pyg_fnri can "
-            f"use ({_one_line(error)}); expected a file written by "
-            f"`scripts/train.py`.") from error
+        reason = ' '.join(f'{type(error).__name__}: {error}'.split())
+        raise ValueError(f"'{path}' is not a checkpoint that this version of "
+                         f"pyg_fnri can use; name one that its training has "
+                         f"written ({reason:.200}).") from error
     return module.eval()
 
 
-def _one_line(error: Exception) -> str:
-    text = ' '.join(f'{type(error).__name__}: {error}'.split())
-    return text if len(text) <= 200 else f'{text[:200]} ...'
+class MovableCheckpoint(ModelCheckpoint):
+    """Knows its best score also where the run's directory was moved."""
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        def moved(path: str) -> str:
+            return path and os.path.join(str(self.dirpath),
+                                         os.path.basename(path))
+
+        state = {**state_dict, 'dirpath': self.dirpath}
+        for name in ('best_model_path', 'kth_best_model_path',
+                     'last_model_path'):
+            state[name] = moved(state[name])
+        state['best_k_models'] = {
+            moved(path): score
+            for path, score in state['best_k_models'].items()
+        }
+        super().load_state_dict(state)

@@ -1,10 +1,13 @@
 """What a run is: the settings that a checkpoint keeps beside its weights."""
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Optional
 
+import numpy as np
 import torch
 
+from pyg_fnri.datasets.spec import Systems, frame_interval
 from pyg_fnri.nn import (
     ForceLaw,
     ForceLawDecoder,
@@ -13,15 +16,8 @@ from pyg_fnri.nn import (
     RolloutDecoder,
 )
 from pyg_fnri.nn.models import MODELS
-from pyg_fnri.recipes import PaperRecipe, QuickRecipe, Recipe
-from pyg_fnri.training.em_recipe import EMRecipe
+from pyg_fnri.training.recipes import RECIPES, Recipe
 
-#: The recipes and regimes that a command line can name, besides MODELS.
-RECIPES: dict[str, type[Recipe]] = {
-    'quick': QuickRecipe,
-    'paper': PaperRecipe,
-    'em': EMRecipe,
-}
 REGIMES = ('learned', 'supervised', 'true_graph')
 
 
@@ -29,18 +25,26 @@ REGIMES = ('learned', 'supervised', 'true_graph')
 class Config:
     """All that a checkpoint needs, besides its weights, to be used again.
 
+    Numbers and paths of other libraries become Python's own, which
+    checkpoints can be read with.
+
     Args:
         in_channels: Number of features of a particle in a frame.
         num_observed: Number of frames that the encoder sees.
-        num_edge_types: Number of types of each layer-graph, null included.
+        num_edge_types: Number of types of each layer-graph, no interaction
+            included.
         names: What each layer-graph stands for, where known.
-        model: A key of :obj:`MODELS`.
-        regime: One of :obj:`REGIMES`: what is trained on what.
-        recipe: A key of :obj:`RECIPES`.
+        model: `nri`, `fnri` or `sfnri`.
+        regime: `learned`: without labels; `supervised`: the encoder alone, on
+            true graphs; `true_graph`: the decoder alone, given them.
+        recipe: `quick`: minutes on two cores; `paper`: the paper's
+            experimental section, 500 epochs; `em`: quick, then force laws,
+            from graphs and laws fitted in turn.
         options: The fields of the recipe that differ from its defaults for
             this model and regime.
         unsplit: Whether the decoder has to reconstruct the frames that the
-            encoder sees, rather than those that follow them.
+            encoder sees, as NRI did, rather than those that follow them:
+            graphs may then come to compress trajectories.
         seed: Seed of weights, shuffling and samples.
         data: Where the training data came from, so that
             :func:`~pyg_fnri.datasets.spec.open_dataset` can open them again.
@@ -48,10 +52,6 @@ class Config:
             laws have taken the place of the recipe's decoder, None where not.
         residual: Size of the hidden layers of the network that corrects these
             laws, None where there is none.
-
-    Raises:
-        ValueError: On an unknown model, regime, recipe or option, or a
-            residual of no laws.
     """
     in_channels: int
     num_observed: int
@@ -68,16 +68,50 @@ class Config:
     residual: Optional[int] = None
 
     def __post_init__(self) -> None:
+        for of in fields(self):
+            value = _plain(of.name, getattr(self, of.name))
+            object.__setattr__(self, of.name, value)
         _check_name('model', self.model, MODELS)
         _check_name('regime', self.regime, REGIMES)
         _check_name('recipe', self.recipe, RECIPES)
-        known = RECIPES[self.recipe].__dataclass_fields__
+        known = [of.name for of in fields(RECIPES[self.recipe])]
         for option in self.options:
             _check_name(f"option of the recipe '{self.recipe}'", option, known)
-        if self.residual is not None and self.laws is None:
-            raise ValueError(f"A residual network (of size {self.residual}) "
-                             f"corrects force laws, but there are none: laws "
-                             f"is None.")
+
+    @classmethod
+    def for_dataset(
+        cls,
+        dataset: Systems,
+        num_observed: int,
+        num_edge_types: Optional[Sequence[int]] = None,
+        data: Optional[Mapping[str, Any]] = None,
+        **settings: Any,
+    ) -> 'Config':
+        """The settings of a model of the given systems.
+
+        Args:
+            dataset: The training split.
+            num_observed: Number of frames that the encoder sees.
+            num_edge_types: Number of types of each layer-graph, needed where
+                the truth is not known.
+            data: Where the systems came from.
+            **settings: All other arguments.
+        """
+        true = list(dataset.num_edge_types)
+        asked = true if num_edge_types is None else list(num_edge_types)
+        if not asked:
+            raise ValueError("How many layers and types to look for is not "
+                             "known of these data; say it by num_edge_types, "
+                             "such as 2 2 for two layers of interaction or "
+                             "none.")
+        if true and asked != true:
+            raise ValueError(f"num_edge_types is {asked}, but the truth has "
+                             f"{true}; leave it out, or the truth.")
+        data = dict(data or {})
+        if 'files' in data:
+            data['time_step'] = frame_interval(data, dataset)
+        return cls(dataset.num_node_features, num_observed, asked,
+                   names=dataset.names, data=data, **settings)
 
     def build_recipe(self) -> Recipe:
         """The recipe, as it is for this model and regime."""
@@ -105,6 +139,22 @@ class Config:
         if self.residual is None:
             return ForceLawDecoder(law, model.scaling, **laws)
         return ResidualForceLaws(law, model.scaling, self.residual, **laws)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A value of the kinds that checkpoints are read with."""
+    if isinstance(value, (np.generic, np.ndarray, torch.Tensor)):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {_plain(name, k): _plain(name, v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, range)):
+        return [_plain(name, v) for v in value]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if value is not None and type(value) not in (bool, int, float, str):
+        raise TypeError(f"{name} holds {value!r}, which a checkpoint cannot; "
+                        f"give it as numbers, texts and lists.")
+    return value
 
 
 def _check_name(kind: str, name: str, known: Any) -> None:

@@ -1,54 +1,52 @@
 """Force laws and far better graphs, from a trained encoder."""
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Optional
 
 import pandas as pd
 import rich
 import rich.progress
 import torch
-from torch_geometric.data import Data
+from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
-from pyg_fnri.datasets.spec import Systems
+from pyg_fnri.datasets.spec import Systems, box_half_width, frame_interval
 from pyg_fnri.datasets.stored import written_whole
 from pyg_fnri.inference import check_motion, with_inferred_graphs
-from pyg_fnri.laws import Progress, Start, check_laws, discover_force_laws
-from pyg_fnri.laws.em import EM_ANNEALING
+from pyg_fnri.laws import (
+    EM_ANNEALING,
+    Progress,
+    Start,
+    check_laws,
+    discover_force_laws,
+)
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_em
 from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import Config
-from pyg_fnri.training.distillation import EncoderDistillation
-from pyg_fnri.training.em_recipe import EMSettings
-from pyg_fnri.training.module import RelationalInference
-from pyg_fnri.training.run import fit, make_trainer
+from pyg_fnri.training.module import EncoderDistillation, RelationalInference
+from pyg_fnri.training.recipes import EMSettings
+from pyg_fnri.training.trainer import (
+    make_trainer,
+    quiet_lightning,
+    train_module,
+)
 
 #: Validation systems that laws are checked on, at the most.
 NUM_CHECKED = 200
-
-
-class _Report(NamedTuple):
-    """Rows of iterations, and what is to be called after each."""
-    rows: list[dict[str, float]]
-    on_iteration: Callable[[Progress], None]
 
 
 class ExpectationMaximisation:
     """Finds force laws from where the training of a model has ended, then
     teaches its encoder the graphs that they lead to. No label is looked at.
 
-    Each stage leaves files in a directory:
-
-    1. Laws and graphs of some training systems are fitted in turn:
-       :obj:`laws.ckpt` has the laws and the encoder as it was, :obj:`em.csv`
-       and :obj:`em.png` a row per iteration.
-    2. The encoder learns: :obj:`distilled/`, as of any training.
+    1. Laws and graphs of some training systems are fitted in turn: laws.ckpt
+       has the laws and the encoder as it was, em.csv and em.png a row per
+       iteration.
+    2. The encoder learns: distilled/, as of any training.
     3. Laws are checked on validation systems, against the networks whose
-       place they take: :obj:`check.txt`.
-    4. The result: :obj:`best.ckpt`.
+       place they take: check.txt.
+    4. The result: best.ckpt.
 
     Whoever resumes gets what is there of finished stages. Stage 1 is short and
     starts over, with the same outcome. Stage 2 infers the same graphs again
@@ -63,14 +61,7 @@ class ExpectationMaximisation:
         val (Systems): The validation systems to look at.
         out (str): The directory.
         val_every (int): Steps between validations of the encoder.
-            (default: 1,000)
         accelerator (str): For the encoder, as Lightning has it.
-            (default: :obj:`'auto'`)
-
-    Raises:
-        ValueError: If the time between frames is not known, positions do not
-            move at the velocities given, or there are not enough systems for
-            a batch.
     """
     def __init__(
         self,
@@ -82,6 +73,10 @@ class ExpectationMaximisation:
         val_every: int = 1_000,
         accelerator: str = 'auto',
     ) -> None:
+        if config.unsplit:
+            raise ValueError("Laws are fitted to all frames, but the model is "
+                             "unsplit: leave that out, or take another "
+                             "recipe.")
         batch_size = config.build_recipe().batch_size
         num_distilled = min(settings.num_distilled, len(train))
         if settings.num_distilled and num_distilled < batch_size:
@@ -89,6 +84,14 @@ class ExpectationMaximisation:
                              f"encoder is to learn from {num_distilled}; raise "
                              f"num_distilled, or set it to 0 to leave the "
                              f"encoder as it is.")
+        interval, half_width = settings.interval, settings.half_width
+        if interval is None:
+            interval = frame_interval(config.data, train)
+        if interval is None:
+            raise ValueError("Arrays do not tell the time between two frames, "
+                             "which forces depend on; say it by interval.")
+        if half_width is None:
+            half_width = box_half_width(train)
         self.settings = settings
         self.train = train
         self.val = val
@@ -96,40 +99,108 @@ class ExpectationMaximisation:
         self.val_every = val_every
         self.accelerator = accelerator
         #: Time between frames, and walls.
-        self.motion = settings.motion(config.data, train)
-        interval = self.motion['interval']
-        assert interval is not None  # Or there would be no motion.
+        self.motion = {'interval': interval, 'half_width': half_width or None}
         systems = next(iter(SystemLoader(train, settings.num_fitted)))
         check_motion(systems.x, interval)
 
     def run(self, guess: RelationalInference,
             resume: bool = False) -> RelationalInference:
-        """All stages, or those that are left.
+        """All stages, or those that are left where a run is resumed, which has
+        to come from the same guess and settings.
 
         Args:
             guess: The trained model to start from, on the CPU.
-            resume: Whether to go on with what is in the directory, which has
-                to come from the same guess and settings; or to start anew.
+            resume: Whether to go on with what is in the directory.
 
         Returns:
-            The model of :obj:`best.ckpt`, in evaluation mode.
-
-        Raises:
-            ValueError: If the encoder has not been trained, or there is
-                nothing to fit laws to.
+            The module of best.ckpt, in evaluation mode.
         """
         guess.require('encoder')
         laws, best = (os.path.join(self.out, name)
                       for name in ('laws.ckpt', 'best.ckpt'))
-        if not (resume and os.path.exists(best)):
-            if not (resume and os.path.exists(laws)):
-                save_checkpoint(self.find_laws(guess), laws)
+        if resume and os.path.exists(best):
+            return load_checkpoint(best)
+        if resume and os.path.exists(laws):
             module = load_checkpoint(laws)
-            if self.settings.num_distilled:
-                module = self.teach(module, resume)
-            self.check(module, guess)
-            save_checkpoint(module, best)
-        return load_checkpoint(best)
+        else:
+            module = self.find_laws(guess)
+            _save(module, laws)
+        if self.settings.num_distilled:
+            module = self.distil(module, resume)
+        self.check(module, guess)
+        _save(module, best)
+        return module.eval()
+
+    def find_laws(self, guess: RelationalInference) -> RelationalInference:
+        """The guess with force laws for a decoder; a line per start and per
+        iteration, and a warning where a single start found these laws."""
+        module = guess.with_laws(**self.motion)
+        systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
+        print(f'Laws and graphs of {systems.num_graphs} training systems, '
+              f'after some starts with fewer (accuracies for information '
+              f'only):')
+        rows: list[dict[str, float]] = []
+        with rich.progress.Progress(transient=True,
+                                    disable=_no_terminal()) as bars:
+            bar = bars.add_task('fitting', total=len(EM_ANNEALING) + 1)
+
+            def on_iteration(progress: Progress) -> None:
+                row = progress._asdict()
+                row.update(module.accuracies(row.pop('edge_type'), systems))
+                rows.append(row)
+                # Rich puts it above the bar.
+                print('   '.join(f'{k} {v:.4g}' for k, v in row.items()),
+                      flush=True)
+                bars.update(bar, completed=progress.iteration)
+
+            found = discover_force_laws(
+                module.model, systems,
+                torch.Generator().manual_seed(module.config.seed),
+                num_pilot=self.settings.num_pilot,
+                max_starts=self.settings.max_starts, on_start=_print_start,
+                on_iteration=on_iteration)
+        if not found.confirmed:
+            warnings.warn(
+                f"Of {len(found.starts)} starts, one alone found these laws; "
+                f"it may have got stuck: compare with another seed, and keep "
+                f"what has the lower held-out cost.", stacklevel=2)
+        _write_history(pd.DataFrame(rows), self.out)
+        return module.eval()
+
+    def distil(self, module: RelationalInference,
+               resume: bool = False) -> RelationalInference:
+        """Trains the encoder on the graphs that the laws lead to."""
+        distilled, val = (
+            with_inferred_graphs(
+                module.model, systems,
+                rich.progress.track(SystemLoader(systems, 500), 'inferring',
+                                    transient=True, disable=_no_terminal()))
+            for systems in (self.train[:self.settings.num_distilled], self.val))
+        options = module.config.options
+        recipe = replace(
+            module.recipe, max_epochs=-1,
+            max_steps=self.settings.distilled_steps,
+            symmetries=options.get('symmetries', _may_be_turned(module)))
+        distillation = EncoderDistillation(module.model, recipe, module.config)
+        distillation.units = module.units
+        distillation.linear_step = module.linear_step
+        distillation.train()
+        print(f'The encoder learns the graphs of {len(distilled)} training '
+              f'systems:')
+        out = os.path.join(self.out, 'distilled')
+        files = [
+            os.path.join(out, name)
+            for name in ('last.ckpt', 'best.ckpt', 'metrics.csv')
+        ]
+        # Without one of them, training would not come to its end.
+        last: Optional[str] = None
+        if resume and all(map(os.path.exists, files)):
+            last = files[0]
+        with quiet_lightning():
+            trainer = make_trainer(distillation, len(distilled), out,
+                                   self.val_every, self.accelerator, last)
+            return train_module(trainer, distillation, distilled, val, out,
+                                last)
 
     def check(self, module: RelationalInference,
               guess: RelationalInference) -> None:
@@ -146,58 +217,17 @@ class ExpectationMaximisation:
             with open(path, 'w') as file:
                 file.write(f'{verdict}\n')
 
-    def find_laws(self, guess: RelationalInference) -> RelationalInference:
-        """The guess with force laws for a decoder; a line per start and per
-        iteration, and a warning where a single start found these laws."""
-        module = guess.with_laws(**self.motion)
-        systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
-        print(f'Laws and graphs of {systems.num_graphs} training systems, '
-              f'after some starts with fewer (accuracies for information '
-              f'only):')
-        generator = torch.Generator().manual_seed(module.config.seed)
-        with _reporting(module, systems) as report:
-            found = discover_force_laws(module.model, systems, generator,
-                                        on_start=_print_start,
-                                        on_iteration=report.on_iteration)
-        if not found.confirmed:
-            warnings.warn(
-                f"Of {len(found.starts)} starts, one alone found these laws; "
-                f"it may have got stuck: compare with another --seed, "
-                f"and keep what has the lower held-out cost.", stacklevel=2)
-        history = pd.DataFrame(report.rows)
-        with written_whole(os.path.join(self.out, 'em.csv')) as path:
-            history.to_csv(path, index=False)
-        with written_whole(os.path.join(self.out, 'em.png')) as path:
-            plot_em(history).savefig(path, format='png')
-        return module
 
-    def teach(self, module: RelationalInference,
-              resume: bool = False) -> RelationalInference:
-        """Trains the encoder on the graphs that the laws lead to."""
-        distilled, val = (_with_graphs(
-            module,
-            systems) for systems in (self.train[:self.settings.num_distilled],
-                                     self.val))
-        options = module.config.options
-        recipe = replace(
-            module.recipe, max_epochs=-1,
-            max_steps=self.settings.distilled_steps,
-            symmetries=options.get('symmetries', _may_be_turned(module)))
-        distillation = EncoderDistillation(module.model, recipe, module.config)
-        distillation.units = module.units
-        distillation.linear_step = module.linear_step
-        distillation.train()  # What is read from a file is in evaluation mode.
-        print(f'The encoder learns the graphs of {len(distilled)} training '
-              f'systems:')
-        out = os.path.join(self.out, 'distilled')
-        names = ('last.ckpt', 'best.ckpt', 'metrics.csv')
-        files = [os.path.join(out, name) for name in names]
-        # Without one of them, training would not come to its end.
-        last = files[0] if resume and all(map(os.path.exists, files)) else None
-        trainer = make_trainer(distillation, len(distilled), out,
-                               self.val_every, self.accelerator, last)
-        fit(trainer, distillation, distilled, val, out, last)
-        return load_checkpoint(os.path.join(out, 'best.ckpt'))
+# Of several processes, the first one alone writes.
+_save = rank_zero_only(save_checkpoint)
+
+
+@rank_zero_only
+def _write_history(history: pd.DataFrame, out: str) -> None:
+    with written_whole(os.path.join(out, 'em.csv')) as path:
+        history.to_csv(path, index=False)
+    with written_whole(os.path.join(out, 'em.png')) as path:
+        plot_em(history).savefig(path, format='png')
 
 
 def _print_start(start: Start) -> None:
@@ -205,15 +235,6 @@ def _print_start(start: Start) -> None:
     print(
         f'start {start.number}   from {origin}   held-out cost '
         f'{start.cost:.4g} nat', flush=True)
-
-
-def _with_graphs(module: RelationalInference, systems: Systems) -> Systems:
-    """The systems with the graphs that the laws lead to."""
-    batches = SystemLoader(systems, 500)
-    return with_inferred_graphs(
-        module.model, systems,
-        rich.progress.track(batches, 'inferring', transient=True,
-                            disable=_no_terminal()))
 
 
 def _no_terminal() -> bool:
@@ -227,22 +248,3 @@ def _may_be_turned(module: RelationalInference) -> bool:
     scaling = module.model.scaling
     centred = (scaling.offset.abs() < 0.25 * scaling.scale).all()
     return scaling.num_features >= 4 and bool(centred)
-
-
-@contextmanager
-def _reporting(module: RelationalInference, systems: Data) -> Iterator[_Report]:
-    """Rows to be filled, and what fills them, prints them and moves a bar."""
-    rows: list[dict[str, float]] = []
-    with rich.progress.Progress(transient=True, disable=_no_terminal()) as bars:
-        bar = bars.add_task('fitting', total=len(EM_ANNEALING) + 1)
-
-        def on_iteration(progress: Progress) -> None:
-            row = progress._asdict()
-            row.update(module.accuracies(row.pop('edge_type'), systems))
-            rows.append(row)
-            # Rich puts it above the bar.
-            print('   '.join(f'{k} {v:.4g}' for k, v in row.items()),
-                  flush=True)
-            bars.update(bar, completed=progress.iteration)
-
-        yield _Report(rows, on_iteration)

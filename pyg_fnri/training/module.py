@@ -1,4 +1,5 @@
-"""Training without labels, the Lightning module that others derive from."""
+"""Lightning modules: training without labels, or a part on given graphs."""
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any, Optional
@@ -6,33 +7,37 @@ from typing import Any, Optional
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
+from torch.nn.functional import mse_loss
 from torch_geometric.data import Data
 
 from pyg_fnri.losses import kl_divergence
-from pyg_fnri.metrics import EdgeAccuracy
-from pyg_fnri.metrics.joint_type import joint_type
+from pyg_fnri.metrics import (
+    EdgeAccuracy,
+    EdgeAccuracyResult,
+    asymmetric_share,
+    joint_type,
+    linear_rollout,
+    posterior_entropy,
+    static_rollout,
+)
 from pyg_fnri.nn import (
     ForceLawDecoder,
     LinearStep,
     MinMaxScaling,
     RelationalAutoEncoder,
-    ResidualForceLaws,
     per_mass,
 )
-from pyg_fnri.recipes import Recipe
+from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.training.config import Config
-from pyg_fnri.training.validation import graph_shares, rollout_errors
+from pyg_fnri.training.recipes import Recipe
 
 
 class RelationalInference(pl.LightningModule):
     """Trains any :class:`~pyg_fnri.nn.RelationalAutoEncoder` without labels.
 
     Batches hold :obj:`x` (observed), :obj:`y` (to predict), :obj:`edge_index`
-    and, where known, :obj:`mass`. Validation reports what can be known without
-    truth: the loss, the error of rollouts beside those of predictions without
-    interactions, the entropy of the posterior and, of directed graphs, how
-    often the two directions of a pair differ. Where batches also hold
-    :obj:`edge_label`, it reports edge accuracies. Labels are never trained on.
+    and, where known, :obj:`mass` and :obj:`edge_label`, by which accuracy is
+    measured; labels are never trained on.
 
     Args:
         model (RelationalAutoEncoder): The model.
@@ -45,12 +50,8 @@ class RelationalInference(pl.LightningModule):
     #: :meth:`is_trained`.
     trained: tuple[str, ...] = ('encoder', 'decoder')
 
-    def __init__(
-        self,
-        model: RelationalAutoEncoder,
-        recipe: Recipe,
-        config: Config,
-    ) -> None:
+    def __init__(self, model: RelationalAutoEncoder, recipe: Recipe,
+                 config: Config) -> None:
         super().__init__()
         self.model = model
         self.recipe = recipe
@@ -63,6 +64,7 @@ class RelationalInference(pl.LightningModule):
                                      model.latent.num_edge_types)
         self.generator = torch.Generator().manual_seed(config.seed)
         self._generator_state: Optional[Tensor] = None  # Of a checkpoint.
+        self._frozen: list[torch.nn.Parameter] = []
 
     def fit_units(self, x: Tensor) -> None:
         """Fits all units to the training split's trajectories, whole,
@@ -73,11 +75,7 @@ class RelationalInference(pl.LightningModule):
 
     def true_types(self, batch: Data) -> Tensor:
         """The true graph in the latent graph's own layers and types, which
-        for NRI are one layer of joint types, :obj:`[num_edges, num_layers]`.
-
-        Raises:
-            ValueError: If the truth is not known.
-        """
+        for NRI are one layer of joint types, :obj:`[num_edges, num_layers]`."""
         if 'edge_label' not in batch:
             raise ValueError("These systems have no true interaction graph "
                              "edge_label, which this way of training is "
@@ -93,10 +91,10 @@ class RelationalInference(pl.LightningModule):
         batch = recipe.augment(batch, self.generator)
         logits = self.model.encode(batch.x, batch.edge_index)
         edge_attr = latent.sample(logits, recipe.tau, recipe.hard,
-                                  self.generator, batch.edge_index)
+                                  self.generator)
         nll = recipe.reconstruction(self.model, batch,
                                     per_mass(edge_attr, batch), self.generator)
-        kl = kl_divergence(latent.kl(logits, batch.edge_index), batch.num_nodes)
+        kl = kl_divergence(latent.kl(logits), batch.num_nodes)
         self.log_dict({
             'train_loss': nll + kl,
             'train_kl': kl
@@ -107,16 +105,12 @@ class RelationalInference(pl.LightningModule):
         edge_type, posterior = self.model.infer(batch)
         self._log_prediction(batch, edge_type)
         self._log_posterior(batch, edge_type, posterior)
-        if 'edge_label' in batch:
-            self.accuracy.update(edge_type, batch.edge_label)
 
     def on_validation_epoch_end(self) -> None:
         if not self.accuracy.update_called:
             return  # No truth: no accuracy, rather than one of zero.
-        result = self.accuracy.compute()
-        self.log('val_accuracy', result.combined, prog_bar=True)
-        for layer, accuracy in enumerate(result.layers):
-            self.log(f'val_accuracy_{self.layer_name(layer)}', accuracy)
+        for name, value in self._by_name(self.accuracy.compute()).items():
+            self.log(f'val_{name}', value, prog_bar=name == 'accuracy')
         self.accuracy.reset()
 
     def accuracies(self, edge_type: Tensor, data: Data) -> dict[str, float]:
@@ -126,105 +120,49 @@ class RelationalInference(pl.LightningModule):
             return {}
         self.accuracy.reset()
         self.accuracy.update(edge_type, data.edge_label)
-        result = self.accuracy.compute()
+        result = self._by_name(self.accuracy.compute())
         self.accuracy.reset()
-        out = {'accuracy': result.combined.item()}
-        for layer, accuracy in enumerate(result.layers):
-            out[f'accuracy_{self.layer_name(layer)}'] = accuracy.item()
-        return out
+        return {name: value.item() for name, value in result.items()}
+
+    def layer_name(self, layer: int) -> str:
+        """What layer-graph :obj:`layer` stands for, or its number."""
+        names = self.config.names
+        return names[layer] if layer < len(names) else str(layer)
 
     def with_laws(self, **laws: Any) -> 'RelationalInference':
-        """A copy whose decoder is force laws, yet to be fitted.
-
-        Args:
-            **laws: Arguments of :class:`~pyg_fnri.nn.ForceLawDecoder`.
-        """
+        """A copy whose decoder is force laws, yet to be fitted: a
+        :class:`~pyg_fnri.nn.ForceLawDecoder` of these arguments."""
         return self._rebuilt(replace(self.config, laws=laws, residual=None))
 
     def with_residual(self, hidden_channels: int = 64) -> 'RelationalInference':
         """A copy of a module of fitted laws, with a network for what they
         miss, :class:`~pyg_fnri.nn.ResidualForceLaws`, yet to be trained.
 
-        Only the network will be, by any regime that trains a decoder; by
-        :class:`TrueGraphPrediction` on given graphs, which inferred ones are
-        as well. Encoder and laws stay as they are: laws that are trained
-        beside a network leave their part to it.
-
-        Args:
-            hidden_channels: Size of the network's hidden layers.
-
-        Raises:
-            TypeError: If the decoder is no force laws.
+        Encoder and laws stay as they are: laws that are trained beside a
+        network leave their part to it. :class:`TrueGraphPrediction` trains it
+        on given graphs, which may be inferred ones.
         """
         layer = self.model.decoder.layer
         if not isinstance(layer, ForceLawDecoder):
-            raise TypeError(f"Only force laws miss what a network could add, "
-                            f"but the decoder's layer is a "
-                            f"{type(layer).__name__}; see with_laws.")
+            raise TypeError(f"Only force laws can have a residual, but the "
+                            f"decoder's layer is a {type(layer).__name__}; "
+                            f"see with_laws.")
         out = self._rebuilt(replace(self.config, residual=hidden_channels))
-        corrected = out.model.decoder.layer
-        assert isinstance(corrected, ResidualForceLaws)
+        corrected: Any = out.model.decoder.layer
         corrected.law.load_state_dict(layer.law.state_dict())
         corrected.scale.copy_(layer.scale)
         return out
 
-    def train(self, mode: bool = True) -> 'RelationalInference':
-        super().train(mode)
-        if self.config.residual is not None:
-            # Batch norms take in what they see, gradients or not.
-            self.model.encoder.eval()
-        return self
-
     def _rebuilt(self, config: Config) -> 'RelationalInference':
         """A copy by other settings, whose decoder is new."""
         out = RelationalInference(config.build_model(), self.recipe, config)
-        out.model.encoder.load_state_dict(self.model.encoder.state_dict())
-        out.model.scaling.load_state_dict(self.model.scaling.state_dict())
-        out.units.load_state_dict(self.units.state_dict())
-        out.linear_step.load_state_dict(self.linear_step.state_dict())
+        for part in ('model.encoder', 'model.scaling', 'units', 'linear_step'):
+            state = self.get_submodule(part).state_dict()
+            out.get_submodule(part).load_state_dict(state)
         return out
 
-    def configure_optimizers(self) -> Any:
-        optimizer = torch.optim.Adam(self.model.parameters(),
-                                     lr=self.recipe.learning_rate, fused=True)
-        return {
-            'optimizer': optimizer,
-            'lr_scheduler': self.recipe.schedule(optimizer)
-        }
-
-    def _log_prediction(self, batch: Data, edge_type: Tensor) -> None:
-        """Loss of what a graph predicts, and errors of its rollouts."""
-        model, recipe = self.model, self.recipe
-        edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
-        report = {'val_loss': recipe.reconstruction(model, batch, edge_attr)}
-        steps = max(1, min(10, batch.y.size(1) - model.decoder.burn_in))
-        rollout = model.decode(batch.y, batch.edge_index, edge_attr, steps)
-        first = model.decoder.burn_in - 1
-        rollout, y = (self.units(x)[:, first:] for x in (rollout, batch.y))
-        report |= rollout_errors(rollout, y, self.linear_step, steps)
-        self.log_dict(report, batch_size=batch.num_graphs, sync_dist=True)
-
-    def _log_posterior(self, batch: Data, edge_type: Tensor,
-                       posterior: Sequence[Tensor]) -> None:
-        """What can be known of inferred graphs without truth."""
-        shares = graph_shares(edge_type, posterior, batch.edge_index,
-                              self.model.latent.undirected)
-        for name, (share, number) in shares.items():
-            self.log(name, share, batch_size=number, sync_dist=True)
-
-    def _penalty(self) -> Tensor:
-        """The recipe's L2 term on the encoder's weights."""
-        if not self.recipe.l2:
-            return torch.zeros((), device=self.device)
-        squares = [w.square().sum() for w in self.model.encoder.parameters()]
-        return self.recipe.l2 * torch.stack(squares).sum()
-
     def require(self, *parts: str) -> None:
-        """Makes sure that parts of the model have been trained.
-
-        Raises:
-            ValueError: If this regime leaves one as it was drawn at random.
-        """
+        """Makes sure that this regime has trained parts of the model."""
         for part in parts:
             if not self.is_trained(part):
                 raise ValueError(
@@ -239,27 +177,211 @@ class RelationalInference(pl.LightningModule):
         fitted = part == 'decoder' and self.config.laws is not None
         return fitted or part in self.trained
 
-    def layer_name(self, layer: int) -> str:
-        """What layer-graph :obj:`layer` stands for, or its number."""
-        names = self.config.names
-        return names[layer] if layer < len(names) else str(layer)
+    def train(self, mode: bool = True) -> 'RelationalInference':
+        super().train(mode)
+        if self.config.residual is not None:
+            # Batch norms take in what they see, gradients or not.
+            self.model.encoder.eval()
+        return self
+
+    def configure_optimizers(self) -> Any:
+        optimizer = torch.optim.Adam(self.model.parameters(),
+                                     lr=self.recipe.learning_rate, fused=True)
+        return {
+            'optimizer': optimizer,
+            'lr_scheduler': self.recipe.schedule(optimizer)
+        }
+
+    def setup(self, stage: str) -> None:
+        # Several devices wait for gradients of all that could have some.
+        self._frozen = [
+            p for part in ('encoder', 'decoder') if part not in self.trained
+            for p in getattr(self.model, part).parameters() if p.requires_grad
+        ]
+        for p in self._frozen:
+            p.requires_grad_(False)
+
+    def teardown(self, stage: str) -> None:
+        for p in self._frozen:
+            p.requires_grad_(True)
 
     def on_fit_start(self) -> None:
         state = self._generator_state
         if state is None:
             state = self.generator.get_state()
-        self.generator = torch.Generator(self.device)
-        # The state of another kind of device says nothing to this one.
-        if state.size() == self.generator.get_state().size():
-            self.generator.set_state(state.cpu())
-        else:
-            self.generator.manual_seed(self.config.seed)
+        self._new_generator(state, self.device)
         self._generator_state = None
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint['config'] = asdict(self.config)
-        checkpoint['generator'] = self.generator.get_state().cpu()
+        checkpoint['generator'] = self.generator.get_state()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         # Only when training starts is it known on which device.
         self._generator_state = checkpoint['generator']
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A generator cannot be sent to another process, its state can.
+        state = self.generator.get_state().numpy().tobytes()
+        return {**self.__dict__, 'generator': state}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        content = bytearray(state['generator'])
+        self._new_generator(torch.frombuffer(content, dtype=torch.uint8))
+
+    def _new_generator(self, state: Tensor, device: Any = 'cpu') -> None:
+        self.generator = torch.Generator(device).manual_seed(self.config.seed)
+        # The state of another kind of device says nothing to this one.
+        if state.size() == self.generator.get_state().size():
+            self.generator.set_state(state)
+
+    def _log_prediction(self, batch: Data, edge_type: Tensor) -> None:
+        """Loss of what a graph predicts, and errors of rollouts beside those
+        without interactions, in the paper's unit, 1e-5 of min-max units
+        squared."""
+        model, recipe = self.model, self.recipe
+        edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
+        report = {'val_loss': recipe.reconstruction(model, batch, edge_attr)}
+        steps = max(1, min(10, batch.y.size(1) - model.decoder.burn_in))
+        rollout = model.decode(batch.y, batch.edge_index, edge_attr, steps)
+        first = model.decoder.burn_in - 1
+        rollout, y = (self.units(x)[:, first:] for x in (rollout, batch.y))
+        for name, out in (('rollout', rollout), ('static',
+                                                 static_rollout(y, steps)),
+                          ('linear', linear_rollout(self.linear_step, y,
+                                                    steps))):
+            report[f'val_{name}_mse'] = 1e5 * mse_loss(out, y[:, 1:])
+        self.log_dict(report, batch_size=batch.num_graphs, sync_dist=True)
+
+    def _log_posterior(self, batch: Data, edge_type: Tensor,
+                       posterior: Sequence[Tensor]) -> None:
+        """What can be known of inferred graphs, means over layers: entropy of
+        the posterior, as a share of the largest there can be, and the share of
+        pairs whose directions differ; with the truth, accuracies."""
+        if len(edge_type):
+            entropy = torch.stack([
+                posterior_entropy(q) / math.log(q.size(-1)) for q in posterior
+            ])
+            self.log('val_entropy_share',
+                     entropy.mean().float(), batch_size=len(edge_type),
+                     sync_dist=True)
+        reverse = reverse_edges(batch.edge_index)
+        edge = torch.arange(len(reverse), device=reverse.device)
+        num_pairs = int((edge < reverse).sum())
+        if num_pairs and not self.model.latent.undirected:
+            differ = torch.stack([
+                asymmetric_share(types, reverse)
+                for types in edge_type.unbind(-1)
+            ])
+            self.log('val_asymmetric_share',
+                     differ.mean().float(), batch_size=num_pairs,
+                     sync_dist=True)
+        if 'edge_label' in batch:
+            self.accuracy.update(edge_type, batch.edge_label)
+
+    def _by_name(self, result: EdgeAccuracyResult) -> dict[str, Tensor]:
+        out = {'accuracy': result.combined}
+        for layer, accuracy in enumerate(result.layers):
+            out[f'accuracy_{self.layer_name(layer)}'] = accuracy
+        return out
+
+    def _penalty(self) -> Tensor:
+        """The recipe's L2 term on the encoder's weights."""
+        if not self.recipe.l2:
+            return torch.zeros((), device=self.device)
+        squares = [w.square().sum() for w in self.model.encoder.parameters()]
+        return self.recipe.l2 * torch.stack(squares).sum()
+
+
+class GivenGraphs(RelationalInference):
+    """Trains the encoder or the decoder alone.
+
+    Args:
+        model, recipe, config: As for :class:`RelationalInference`.
+        target (str, optional): The graphs: :obj:`'edge_label'`, the truth,
+            or another attribute such as the graphs that inference has found,
+            in the latent graph's own layers and types.
+    """
+    target = 'edge_label'
+
+    def __init__(self, model: RelationalAutoEncoder, recipe: Recipe,
+                 config: Config, target: Optional[str] = None) -> None:
+        super().__init__(model, recipe, config)
+        self.target = target or self.target
+
+    def given_types(self, batch: Data) -> Tensor:
+        """The given graphs' types, :obj:`[num_edges, num_layers]`."""
+        if self.target == 'edge_label':
+            return self.true_types(batch)
+        if self.target not in batch:
+            raise ValueError(f"The systems have no '{self.target}' that the "
+                             f"{' and '.join(self.trained)} could learn.")
+        return batch[self.target]
+
+
+class SupervisedInference(GivenGraphs):
+    """Trains the encoder alone on given graphs, by cross-entropy, binary for
+    sfNRI (section "Experimental Details" of the paper, *supervised*)."""
+    monitor = ('val_accuracy', 'max')
+    trained = ('encoder', )
+
+    def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        batch = self.recipe.augment(batch, self.generator)
+        logits = self.model.encode(batch.x, batch.edge_index)
+        loss = self._cross_entropy(logits, batch)
+        self.log('train_loss', loss, batch_size=batch.num_graphs)
+        return loss + self._penalty()
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        logits = self.model.encode(batch.x, batch.edge_index)
+        if self.target in batch:
+            self.log('val_loss', self._cross_entropy(logits, batch),
+                     batch_size=batch.num_graphs, sync_dist=True)
+        latent = self.model.latent
+        self._log_posterior(batch, latent.predict(logits),
+                            latent.posterior(logits))
+
+    def _cross_entropy(self, logits: Tensor, batch: Data) -> Tensor:
+        edge_type = self.given_types(batch)
+        return self.model.latent.cross_entropy(logits, edge_type).mean()
+
+
+class EncoderDistillation(SupervisedInference):
+    """Trains the encoder on the graphs :obj:`edge_target` that
+    :func:`~pyg_fnri.inference.with_inferred_graphs` adds to systems."""
+    monitor = ('val_loss', 'min')
+
+    target = 'edge_target'
+
+
+class TrueGraphPrediction(GivenGraphs):
+    """Trains the decoder alone, given the true interaction graphs (section
+    "Experimental Details" of the paper, *true graph*)."""
+    monitor = ('val_rollout_mse', 'min')
+    trained = ('decoder', )
+
+    def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        batch = self.recipe.augment(batch, self.generator)
+        edge_attr = self.model.latent.encode_types(self.given_types(batch))
+        edge_attr = per_mass(edge_attr, batch)
+        nll = self.recipe.reconstruction(self.model, batch, edge_attr,
+                                         self.generator)
+        self.log('train_loss', nll, batch_size=batch.num_graphs)
+        return nll
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        self._log_prediction(batch, self.given_types(batch))
+
+
+MODULES: dict[str, type[RelationalInference]] = {
+    'learned': RelationalInference,
+    'supervised': SupervisedInference,
+    'true_graph': TrueGraphPrediction,
+}
+
+
+def build_module(config: Config) -> RelationalInference:
+    """A new module of the regime that the settings name, with new weights."""
+    return MODULES[config.regime](config.build_model(), config.build_recipe(),
+                                  config)

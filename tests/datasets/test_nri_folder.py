@@ -9,6 +9,7 @@ from pyg_fnri.loader import SystemLoader
 from pyg_fnri.transforms import NearestNeighbours
 
 SIZES = {'train': 6, 'valid': 3, 'test': 2}
+OURS = {'train': 'train', 'val': 'valid', 'test': 'test'}
 
 
 def write(folder, suffix='', num_layers=None, values=(0.0, 1.0), seed=0,
@@ -24,7 +25,6 @@ def write(folder, suffix='', num_layers=None, values=(0.0, 1.0), seed=0,
                    split] = rng.normal(size=(size, steps, 2, num_particles))
         shape = (size, num_layers or 1, num_particles, num_particles)
         lower = np.tril(rng.choice(values, shape), -1)
-        # The lowest value on both sides of the diagonal where it is not 0.
         edges = lower + np.swapaxes(lower, 2, 3)
         arrays['edges', split] = edges if num_layers else edges[:, 0]
     for (kind, split), array in arrays.items():
@@ -40,25 +40,19 @@ def make(tmp_path):
     return make
 
 
-@pytest.mark.parametrize('num_layers', [None, 2, 3])
-@pytest.mark.parametrize('filtered', [False, True])
-def test_systems_keep_the_data_contract(make, tmp_path, num_layers, filtered):
+@pytest.mark.parametrize('num_layers', [None, 3])
+def test_systems_keep_the_data_contract(make, tmp_path, num_layers):
     arrays = write(tmp_path / 'data', num_layers=num_layers)
-    kwargs = {'pre_filter': lambda data: True} if filtered else {}
-    for split, theirs in (('train', 'train'), ('val', 'valid'), ('test',
-                                                                 'test')):
-        dataset = make(split, **kwargs)
+    for split, theirs in OURS.items():
+        dataset = make(split)
         assert len(dataset) == SIZES[theirs]
-        layers = num_layers or 1
-        assert dataset.num_edge_types == [2] * layers
-        assert dataset.num_layer_graphs == layers
+        assert dataset.num_edge_types == [2] * (num_layers or 1)
         edges = arrays['edges', theirs]
         edges = edges if num_layers else edges[:, None]
         for s, data in enumerate(dataset):
             assert type(data) is Data and data.validate()
             assert torch.equal(data.edge_index, fully_connected(4))
-            steps = 9 if split == 'test' else 5
-            assert data.x.shape == (4, steps, 4)
+            assert data.x.shape == (4, 9 if split == 'test' else 5, 4)
             assert data.x.dtype == torch.float32
             for i in range(4):
                 loc = arrays['loc', theirs][s, :, :, i].astype(np.float32)
@@ -66,19 +60,23 @@ def test_systems_keep_the_data_contract(make, tmp_path, num_layers, filtered):
                 assert np.array_equal(data.x[i], np.concatenate([loc, vel], 1))
             for (j, i), label in zip(data.edge_index.t(), data.edge_label):
                 assert label.tolist() == edges[s, :, i, j].tolist()
+    batch, = SystemLoader(make(), batch_size=6)
+    assert batch.x.shape == (24, 5, 4) and len(batch.edge_label) == 72
 
 
 def test_directed_interactions_have_row_receiver(make, tmp_path):
     write(tmp_path / 'data')
+    assert make().one_way == ''
     edges = np.zeros((6, 4, 4))
-    edges[0, 2, 1] = 1
+    edges[3, 2, 1] = 1
     np.save(tmp_path / 'data' / 'edges_train.npy', edges)
-    data = make()[0]
+    data = make()[3]
     interacting = data.edge_index[:, data.edge_label[:, 0] == 1]
     assert interacting.t().tolist() == [[1, 2]]  # From 1 to 2.
+    assert 'in 1 of 1 interactions, first in system 3' in make().one_way
 
 
-@pytest.mark.parametrize('values', [(0, 0.5, 1), (0, 1, 2), (0, 1, 7.5)])
+@pytest.mark.parametrize('values', [(0, 0.5, 1), (0, 1, 7.5)])
 def test_each_value_has_its_own_type(make, tmp_path, values):
     arrays = write(tmp_path / 'data', values=values)
     for split, theirs in (('train', 'train'), ('val', 'valid')):
@@ -94,18 +92,16 @@ def test_each_value_has_its_own_type(make, tmp_path, values):
 
 def test_types_are_of_all_splits_and_of_each_layer(make, tmp_path):
     write(tmp_path / 'data', num_layers=2)
-    for split, layers in (('train', ([0, 1], [0])), ('valid', ([0, 0.5], [0])),
-                          ('test', ([0], [0, 2]))):
+    for split, layers in (('train', (1, 0)), ('valid', (0.5, 0)), ('test',
+                                                                   (0, 2))):
         edges = np.zeros((SIZES[split], 2, 4, 4))
-        edges[:, 0, 1, 0], edges[:, 1, 1, 0] = layers[0][-1], layers[1][-1]
+        edges[:, 0, 1, 0], edges[:, 1, 1, 0] = layers
         np.save(tmp_path / 'data' / f'edges_{split}.npy', edges)
-    found = {split: make(split) for split in ('train', 'val', 'test')}
-    for dataset in found.values():
+    for split, types in (('train', [2, 0]), ('val', [1, 0]), ('test', [0, 1])):
+        dataset = make(split)
         assert dataset.edge_values == [[0, 0.5, 1], [0, 2]]
         assert dataset.num_edge_types == [3, 2]
-    assert found['train'].edge_label.max(0).values.tolist() == [2, 0]
-    assert found['val'].edge_label.max(0).values.tolist() == [1, 0]
-    assert found['test'].edge_label.max(0).values.tolist() == [0, 1]
+        assert dataset.edge_label.max(0).values.tolist() == types
 
 
 def test_negative_values_and_the_diagonal(make, tmp_path):
@@ -139,103 +135,58 @@ def test_a_single_suffix_is_found(make, tmp_path):
     arrays = write(tmp_path / 'data', suffix='_springs5')
     dataset = make('val')
     assert dataset.suffix == '_springs5' and dataset.name == 'data_springs5'
-    assert len(dataset) == 3
     write(tmp_path / 'data', suffix='_charged5', seed=1)
-    with pytest.raises(ValueError, match="'_charged5', '_springs5'"):
+    with pytest.raises(FileNotFoundError, match="'_charged5', '_springs5'"):
         make()
     x = make(suffix='_springs5')[0].x[0, :, :2]
     assert np.allclose(x, arrays['loc', 'train'][0, :, :, 0])
     assert not torch.equal(make(suffix='_charged5')[0].x[0, :, :2], x)
 
 
-def test_what_has_changed_finds_no_old_data(make, tmp_path):
-    write(tmp_path / 'data')
-    first = make()
-    assert make().processed_dir == first.processed_dir
-    assert make('val').processed_dir != first.processed_dir
-    # The types of one split depend on the others.
-    np.save(tmp_path / 'data' / 'edges_test.npy', np.full((2, 4, 4), 0.5))
-    assert make().processed_dir != first.processed_dir
-    assert make().num_edge_types == [3]
-    write(tmp_path / 'data', seed=1)
-    assert not torch.equal(make()[0].x, first[0].x)
-
-
-def test_loaders_batch_them(make, tmp_path):
-    write(tmp_path / 'data', num_layers=2)
-    batch, = SystemLoader(make(), batch_size=6)
-    assert batch.x.shape == (24, 5, 4) and batch.edge_label.shape == (72, 2)
-
-
 def spoil(kind, value):
     return lambda folder: np.save(folder / f'{kind}_train.npy', value)
 
 
-@pytest.mark.parametrize('change, error, message', [
-    (lambda folder: (folder / 'vel_train.npy').unlink(), FileNotFoundError,
-     'vel_train.npy.*TrajectoryTable'),
-    (lambda folder: (folder / 'edges_train.npy').unlink(), FileNotFoundError,
-     'edges_train.npy.*other splits'),
-    (spoil('loc', np.zeros((6, 5, 4))), ValueError, 'num_steps, num_dims'),
-    (spoil('loc', np.zeros((6, 5, 2, 1))), ValueError, 'of 1 particle'),
-    (spoil('loc', np.zeros((6, 5, 2, 4), dtype=int)), ValueError, 'int64'),
-    (spoil('loc', np.full((6, 5, 2, 4), np.nan)), ValueError,
-     'system 0, step 0, dimension 0, particle 0 is nan'),
-    (spoil('loc', np.full((6, 5, 2, 4), 1e300)), ValueError, 'is inf'),
-    (spoil('loc', np.zeros((6, 4, 2, 4))), ValueError, 'of one shape'),
-    (spoil('loc', np.array([{}])), ValueError, 'never loaded'),
-    (spoil('edges', np.zeros((5, 4, 4))), ValueError, '6 systems of 4'),
-    (spoil('edges', np.zeros((6, 3, 3))), ValueError, '6 systems of 4'),
-    (spoil('edges', np.zeros((6, 4))), ValueError, r'is \[6, 4\]'),
-    (spoil('edges', np.full((6, 4, 4), np.nan)), ValueError, 'finite'),
-    (spoil('edges', np.zeros((6, 2, 4, 4))), ValueError, 'as many layers'),
+@pytest.mark.parametrize('change, error', [
+    (lambda folder: (folder / 'vel_train.npy').unlink(), FileNotFoundError),
+    (lambda folder: (folder / 'edges_train.npy').unlink(), FileNotFoundError),
+    (spoil('loc', np.zeros((6, 5, 4))), ValueError),
+    (spoil('loc', np.zeros((6, 5, 2, 1))), ValueError),
+    (spoil('loc', np.full((6, 5, 2, 4), np.nan)), ValueError),
+    (spoil('loc', np.full((6, 5, 2, 4), 1e20)), ValueError),
+    (spoil('loc', 5.5e6 + np.random.rand(6, 5, 2, 4)), ValueError),
+    (spoil('loc', np.zeros((6, 5, 1, 4))), ValueError),
+    (spoil('loc', np.array([{}])), ValueError),
+    (spoil('edges', np.zeros((5, 4, 4))), ValueError),
+    (spoil('edges', np.zeros((6, 3, 3))), ValueError),
+    (spoil('edges', np.zeros((6, 4))), ValueError),
+    (spoil('edges', np.full((6, 4, 4), np.nan)), ValueError),
+    (spoil('edges', np.zeros((6, 2, 4, 4))), ValueError),
+    (spoil('edges', np.random.rand(60, 4, 4)), ValueError),
 ])
-def test_what_is_wrong_is_said(make, tmp_path, change, error, message):
+def test_what_is_wrong_is_refused(make, tmp_path, change, error):
     write(tmp_path / 'data')
     change(tmp_path / 'data')
-    with pytest.raises(error, match=message):
-        make()
-
-
-def test_weights_are_no_types(make, tmp_path):
-    write(tmp_path / 'data')
-    for split, size in SIZES.items():
-        np.save(tmp_path / 'data' / f'edges_{split}.npy',
-                np.random.rand(size, 4, 4))
-    with pytest.raises(ValueError, match='132 different values'):
+    with pytest.raises(error):
         make()
 
 
 def test_wrong_arguments_are_refused(make, tmp_path):
-    with pytest.raises(FileNotFoundError, match='no folder'):
+    with pytest.raises(FileNotFoundError):
         make()
     (tmp_path / 'data').mkdir()
-    with pytest.raises(FileNotFoundError, match='no positions'):
+    with pytest.raises(FileNotFoundError, match='loc_train.npy'):
         make()
     with pytest.raises(ValueError, match="split is 'valid'"):
         make('valid')
 
 
 def test_names_are_numbers(make, tmp_path):
-    write(tmp_path / 'data')
-    assert make('val').system_names == [0, 1, 2]
+    edges = write(tmp_path / 'data')['edges', 'train']
     assert make('val')[[2, 0]].system_names == [2, 0]
     assert make('test').particle_names == [[0, 1, 2, 3]] * 2
     first = make().x[:4, 0, 0]
     other = make(pre_filter=lambda data: data.x[0, 0, 0] != first[0])
     assert other.system_names == [1, 2, 3, 4, 5]
-
-
-def test_truth_may_depend_on_the_direction(make, tmp_path):
-    write(tmp_path / 'data')
-    assert make().one_way == ''
-    edges = np.load(tmp_path / 'data' / 'edges_train.npy')
-    edges[3, 2, 1] = 1 - edges[3, 1, 2]
-    np.save(tmp_path / 'data' / 'edges_train.npy', edges)
-    assert 'system 3' in make().one_way and 'in 1 of' in make().one_way
-
-
-def test_interactions_without_a_candidate_edge_are_never_silent(make, tmp_path):
-    edges = write(tmp_path / 'data')['edges', 'train']
     with pytest.warns(UserWarning, match=f'of {edges.sum():.0f} true'):
         make(pre_transform=NearestNeighbours(1))

@@ -1,8 +1,7 @@
 import copy
-import os
+import importlib
 import os.path as osp
 import pickle
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,13 @@ from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.datasets import ParticleSystems, particle_systems
+from pyg_fnri.datasets.particle_systems import (
+    FORCES,
+    SYSTEMS,
+    GraphSplit,
+    find_system,
+)
+from pyg_fnri.datasets.stored import SPLITS
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.simulation import (
     Charge,
@@ -22,13 +27,11 @@ from pyg_fnri.simulation import (
     Kuramoto,
     Newtonian,
     NRISprings,
-    SignedCharges,
     Spring,
     System,
     graph_keys,
     simulate,
 )
-from pyg_fnri.transforms import SplitTrajectory
 
 
 @dataclass(frozen=True)
@@ -79,33 +82,9 @@ def test_labels_are_the_simulated_interactions(root):
         assert np.array_equal(data.x[..., 2:], simulated.velocity[s])
 
 
-def test_joined_systems_are_stored_as_pyg_collates_them(root, tmp_path):
-    at_once = systems(root)
-    one_by_one = systems(tmp_path, pre_filter=lambda data: True)
-    assert one_by_one.processed_dir != at_once.processed_dir
-    assert_equal(at_once, one_by_one)
-    assert at_once.slices.keys() == one_by_one.slices.keys()
-    for key, value in at_once.slices.items():
-        assert torch.equal(value, one_by_one.slices[key])
-        assert value.dtype == one_by_one.slices[key].dtype
-        assert torch.equal(at_once._data[key], one_by_one._data[key])
-
-
-def test_only_the_split_that_is_asked_for_is_made(tmp_path, calls):
-    dataset = systems(tmp_path, 'val')
-    assert len(calls) == 1
-    assert os.listdir(tmp_path) == ['springs_charges']
-    folder, = os.listdir(tmp_path / 'springs_charges')
-    assert folder.startswith('val-')
-    assert sorted(os.listdir(
-        dataset.processed_dir)) == ['.lock', 'recipe.txt', 'systems.pt']
-    systems(tmp_path, 'val')
-    assert len(calls) == 1
-
-
 def test_splits_are_separate_streams(root, tmp_path, calls):
     for seed in (0, 1):
-        for split in ('train', 'val', 'test'):
+        for split in SPLITS:
             systems(tmp_path, split, seed=seed)
     assert len(set(calls)) == 6
 
@@ -117,111 +96,12 @@ def test_other_splits_do_not_change_one(root, tmp_path):
     assert_equal(systems(tmp_path, 'test', num_systems=(1, 1, 2)), test[:2])
 
 
-def test_every_argument_changes_the_cache(tmp_path, calls):
-    def limit(value):
-        return lambda data: data.x.max() > value
-
-    variants = [
-        {},
-        {
-            'split': 'val',
-            'num_systems': (4, 7, 3)
-        },
-        {
-            'name': 'springs_charges_fsprings'
-        },
-        {
-            'num_particles': 4
-        },
-        {
-            'num_systems': (8, 4, 3)
-        },
-        {
-            'seed': 1
-        },
-        {
-            'forces': [Spring(), Charge(0.21)]
-        },
-        {
-            'forces': [Charge(), Spring()]
-        },
-        {
-            'forces': [Spring(), LinearRepulsion()]
-        },
-        {
-            'system': Newtonian([Spring(), Charge()], speed=0.6)
-        },
-        {
-            'system': NRISprings()
-        },
-        {
-            'split_by': 'graph'
-        },
-        {
-            'pre_filter': limit(-100)
-        },
-        {
-            'pre_filter': limit(-101)
-        },
-        {
-            'pre_transform': SplitTrajectory(3)
-        },
-        {
-            'pre_transform': SplitTrajectory(4)
-        },
-    ]
-    folders = [systems(tmp_path, **kw).processed_dir for kw in variants]
-    assert len(set(folders)) == len(calls) == len(variants)
-    again = [systems(tmp_path, **kw).processed_dir for kw in variants]
-    assert again == folders and len(calls) == len(variants)
-
-    # What is applied on access is no part of it.
-    systems(tmp_path, transform=SplitTrajectory(3))
-    assert len(calls) == len(variants)
-
-
-def test_a_force_that_gives_other_values_changes_the_cache(
-        tmp_path, calls, monkeypatch):
-    forces = [Spring(), LinearRepulsion()]
-    before = systems(tmp_path, forces=forces).processed_dir
-    # As an edited constant outside of the class would.
-    monkeypatch.setattr(LinearRepulsion, 'magnitude',
-                        lambda self, distance: 0.1 * distance + 1e-6)
-    assert systems(tmp_path, forces=forces).processed_dir != before
-
-
-def test_constants_of_the_simulation_change_the_cache(tmp_path, calls,
-                                                      monkeypatch):
-    before = systems(tmp_path).processed_dir
-    monkeypatch.setattr(particle_systems, 'VERSION', -1)
-    assert systems(tmp_path).processed_dir != before
-
-    dataset = systems(tmp_path)
-    with open(osp.join(dataset.processed_dir, 'recipe.txt')) as file:
-        recipe = file.read()
-    # Data that exist are found by it.
-    assert 'split_by' not in recipe and 'system' not in recipe.replace(
-        'num_systems', '')
-    for constant in ("'step_size': 0.001", "'box_half_width': 5.0",
-                     'Spring(stiffness=0.1)', 'Charge(strength=0.2)'):
-        assert constant in recipe
-
-
-def test_own_forces_are_simulated(tmp_path):
-    dataset = ParticleSystems(tmp_path, num_systems=(2, 1, 1),
-                              forces=[LinearRepulsion(4.0)])
-    assert dataset.names == ['linear_repulsion']
-    assert dataset.num_edge_types == [2]
-    assert dataset.name == 'custom' and len(dataset) == 2
-    assert dataset[0].edge_label.shape == (20, 1)
-
-
 @pytest.mark.parametrize('name, num_types, num_forces', [
     ('nri_springs', 2, 1),
     ('nri_charged', 3, 0),
     ('kuramoto', 2, 0),
 ])
-@pytest.mark.parametrize('num_particles', [5, 10])
+@pytest.mark.parametrize('num_particles', [5, 8])
 def test_nris_systems(root, uncompiled_kuramoto, name, num_types, num_forces,
                       num_particles):
     dataset = systems(root, 'test', name=name, num_particles=num_particles)
@@ -234,20 +114,8 @@ def test_nris_systems(root, uncompiled_kuramoto, name, num_types, num_forces,
         assert data.validate() and data.x.shape == (num_particles, 99, 4)
         assert data.edge_label.shape == (num_particles * (num_particles - 1), 1)
         assert data.edge_label.max() < num_types
-    split = systems(root, 'test', name=name, num_particles=num_particles,
-                    transform=SplitTrajectory(49))
-    assert split[0].x.shape == split[0].y.shape == (num_particles, 49, 4)
     with open(osp.join(dataset.processed_dir, 'recipe.txt')) as file:
         assert repr(dataset.system) in file.read()
-
-
-def test_labels_are_receivers_rows(root):
-    dataset = systems(root, name='nri_charged')
-    for data in dataset:
-        types = torch.zeros(5, 5, dtype=torch.long)
-        types[data.edge_index[1], data.edge_index[0]] = data.edge_label[:, 0]
-        sign = torch.where(types == 2, -1, 1)
-        assert torch.equal(sign, sign[:1] * sign[:1].t())
 
 
 @dataclass(frozen=True)
@@ -255,38 +123,20 @@ class Steady(System):
     """Each particle moves as it started, three features in five frames."""
     layers = {'left': 2, 'right': 4}
     frame_interval: float = 0.5
-    broken: bool = False
+    wrong: str = ''
+
+    def draw_edge_types(self, seed, num_systems, num_particles):
+        types = super().draw_edge_types(seed, num_systems, num_particles)
+        return types + (self.wrong == 'types') * (types > 0)
 
     def simulate(self, edge_types, seed, num_threads=None, progress=False):
         rng = np.random.default_rng(seed)
         num_systems, _, num_particles, _ = edge_types.shape
         start = rng.normal(size=(num_systems, num_particles, 1, 3))
         x = start + np.arange(5)[:, None]
-        return x if not self.broken else x * np.inf
-
-
-def test_own_systems_are_simulated(tmp_path):
-    dataset = systems(tmp_path, system=Steady())
-    assert dataset.name == 'custom' and len(dataset) == 7
-    assert dataset.names == ['left', 'right']
-    assert dataset.num_edge_types == [2, 4] and dataset.frame_interval == 0.5
-    assert dataset.forces == ()
-    assert dataset[0].x.shape == (5, 5, 3)
-    assert dataset[0].x.dtype == torch.float32
-    assert set(dataset.edge_label[:, 1].tolist()) == {0, 1, 2, 3}
-    by_one = systems(tmp_path, system=Steady(), pre_filter=lambda data: True)
-    assert_equal(dataset, by_one)
-    with pytest.raises(ValueError, match='of Steady.simulate holds NaN or inf'):
-        systems(tmp_path, system=Steady(broken=True))
-
-
-def test_constants_of_a_system_can_be_ones_own(tmp_path):
-    system = Newtonian([Spring(), Charge()], num_dimensions=3, num_steps=500,
-                       box_half_width=0.3)
-    dataset = systems(tmp_path, system=system, name='small-box')
-    assert dataset[0].x.shape == (5, 4, 6)
-    assert dataset.x[..., :3].abs().max() <= 0.3
-    assert dataset.forces == (Spring(), Charge())
+        if self.wrong == 'infinite':
+            return x * np.inf
+        return x[:2] if self.wrong == 'few' else x
 
 
 def keys_of(dataset):
@@ -324,87 +174,6 @@ def test_splits_by_graph_share_no_graph(tmp_path, calls):
     assert str(few).endswith("seed=0, split_by='graph')")
 
 
-def test_motion_follows_the_chosen_graphs(tmp_path):
-    # Of two systems of one seed that move apart, a spring is why.
-    dataset = systems(tmp_path, 'test', name='nri_springs', split_by='graph')
-    system = NRISprings()
-    for s, data in enumerate(dataset):
-        types = np.zeros((len(dataset), 1, 5, 5), np.int64)
-        sender, receiver = data.edge_index.numpy()
-        types[s, 0, receiver, sender] = data.edge_label[:, 0].numpy()
-        seed = dataset._stream(2)
-        assert np.array_equal(data.x, system.simulate(types, seed)[s])
-
-
-def test_too_few_graphs_to_split_by_are_refused(tmp_path, calls):
-    with pytest.raises(ValueError, match='of 2 kinds up to .* or split by sys'):
-        systems(tmp_path, forces=[Spring()], num_particles=2, split_by='graph')
-    assert not calls and not list(tmp_path.rglob('systems.pt*'))
-
-
-def test_layers_are_named_after_forces(tmp_path, calls):
-    dataset = systems(tmp_path, name='springs_charges_fsprings')
-    assert dataset.names == ['spring', 'charge', 'finite_spring']
-    assert dataset.num_edge_types == [2, 2, 2]
-    assert dataset.num_layer_graphs == 3
-    assert dataset[0].edge_label.shape == (20, 3)
-
-    forces = [Spring(0.1), Charge(), Spring(0.5)]
-    dataset = systems(tmp_path, name='two-springs', forces=forces)
-    assert dataset.names == ['spring_1', 'charge', 'spring_2']
-    assert osp.basename(osp.dirname(dataset.processed_dir)) == 'two-springs'
-
-
-def test_a_name_with_its_own_forces_is_the_same_data(tmp_path, calls):
-    forces = [Spring(), Charge()]
-    named = systems(tmp_path, name='springs_charges', forces=forces)
-    assert named.processed_dir == systems(tmp_path).processed_dir
-
-
-def test_other_numbers_of_particles(tmp_path, calls):
-    for num_particles in (2, 8):
-        dataset = systems(tmp_path, num_particles=num_particles)
-        num_edges = num_particles * (num_particles - 1)
-        assert dataset[1].validate() and dataset[1].num_nodes == num_particles
-        assert dataset[1].edge_label.shape == (num_edges, 2)
-        assert dataset[1].is_edge_attr('edge_label')
-
-
-def test_a_single_system(tmp_path, calls):
-    dataset = systems(tmp_path, num_systems=(1, 1, 1))
-    assert len(dataset) == 1 and len(list(dataset)) == 1
-    assert dataset[0].x.shape == (5, 99, 4)
-    assert torch.equal(dataset[0].edge_index, fully_connected(5))
-    alone = systems(tmp_path, num_systems=(1, 1, 1),
-                    pre_filter=lambda data: True)
-    assert_equal(dataset, alone)
-    batch, = SystemLoader(dataset, batch_size=4)
-    assert batch.num_graphs == 1
-
-
-def test_transforms_and_filters(tmp_path, calls):
-    plain = systems(tmp_path)
-    split = systems(tmp_path, transform=SplitTrajectory(49))
-    assert split[2].x.shape == split[2].y.shape == (5, 49, 4)
-    assert torch.equal(split[2].y, plain[2].x[:, 50:])
-    assert plain[2].x.shape == (5, 99, 4)
-
-    before = systems(tmp_path, pre_transform=SplitTrajectory(9))
-    assert_equal(before, systems(tmp_path, transform=SplitTrajectory(9)))
-
-    median = plain.x[::5, 0, 0].median()
-    some = systems(tmp_path, pre_filter=lambda data: data.x[0, 0, 0] > median)
-    kept = [data for data in plain if data.x[0, 0, 0] > median]
-    assert 0 < len(some) < len(plain)
-    assert_equal(some, kept)
-
-
-def test_a_filter_that_keeps_nothing_is_refused(tmp_path, calls):
-    with pytest.raises(ValueError, match='keeps none'):
-        systems(tmp_path, pre_filter=lambda data: False)
-    assert not list(tmp_path.rglob('*.p*t*'))
-
-
 def test_it_behaves_as_any_other_data_set(root):
     dataset = systems(root)
     assert_equal(dataset[2:5], [dataset[i] for i in (2, 3, 4)])
@@ -420,92 +189,149 @@ def test_it_behaves_as_any_other_data_set(root):
         assert torch.equal(a.edge_label, b.edge_label)
 
 
-def test_loading_is_silent_and_needs_no_permission_to_write(
-        root, capfd, monkeypatch):
-    systems(root)
-    capfd.readouterr()
-    monkeypatch.setattr(particle_systems, 'save_once', None)
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        systems(root)
-    assert capfd.readouterr() == ('', '')
-
-
-def test_repr_shows_what_it_is(root):
-    dataset = systems(root, 'val')
-    assert str(dataset) == ("ParticleSystems(4, name='springs_charges', "
-                            "split='val', num_particles=5, seed=0)")
-    assert str(dataset[:2]).startswith('ParticleSystems(2, ')
-
-
-@pytest.mark.parametrize('arguments, error, message', [
-    ({
-        'name': 'charges'
-    }, ValueError, "'springs_charges_fsprings'"),
-    ({
-        'split': 'validation'
-    }, ValueError, "must be 'train', 'val' or 'test'"),
-    ({
-        'num_particles': 1
-    }, ValueError, 'num_particles must be at least 2'),
-    ({
-        'num_particles': 5.0
-    }, TypeError, 'whole number, not 5.0'),
-    ({
-        'num_systems': (10, 5)
-    }, ValueError, 'three numbers'),
-    ({
-        'num_systems': 10
-    }, ValueError, 'three numbers'),
-    ({
-        'num_systems': (10, 5, 0)
-    }, ValueError, 'at least 1, not 0'),
-    ({
-        'num_systems': (10, 5, '3')
-    }, TypeError, "whole number, not '3'"),
-    ({
-        'seed': -1
-    }, ValueError, 'seed must be at least 0'),
-    ({
-        'seed': None
-    }, TypeError, 'whole number, not None'),
-    ({
-        'split_by': 'graphs'
-    }, ValueError, "split_by is 'graphs', but must be 'system' or 'graph'"),
-    ({
-        'system': Kuramoto
-    }, TypeError, 'a System object such as Kuramoto'),
-    ({
-        'system': Kuramoto(),
-        'forces': [Spring()]
-    }, ValueError, 'Both forces and system'),
-    ({
-        'system': SignedCharges(strength=2.0),
-        'name': 'nri_charged'
-    }, ValueError, 'another name'),
-    ({
-        'forces': []
-    }, ValueError, 'forces is empty'),
-    ({
-        'forces': ['spring']
-    }, TypeError, "not 'spring'"),
-    ({
-        'forces': [Spring]
-    }, TypeError, 'Force objects'),
-    ({
-        'forces': Spring()
-    }, TypeError, 'sequence of Force'),
-    ({
-        'forces': [FiniteSpring()],
-        'name': 'springs_charges'
-    }, ValueError, 'another name'),
-    ({
-        'forces': [FiniteSpring()],
-        'name': '../x'
-    }, ValueError, 'letters'),
-])
-def test_wrong_arguments_are_refused(tmp_path, calls, arguments, error,
-                                     message):
-    with pytest.raises(error, match=message):
+@pytest.mark.parametrize('arguments, error', [
+    ({'name': 'charges'}, ValueError), ({'split': 'valid'}, ValueError),
+    ({'num_particles': 1}, ValueError), ({'num_particles': 5.0}, TypeError),
+    ({'num_systems': (10, 5)}, ValueError), ({'num_systems': 10}, TypeError),
+    ({'num_systems': (0, 5, 5)}, ValueError), ({'seed': -1}, ValueError),
+    ({'seed': None}, TypeError), ({'split_by': 'graphs'}, ValueError),
+    ({'system': Kuramoto(), 'forces': [Spring()]}, ValueError),
+    ({'system': Kuramoto(-1.0), 'name': 'kuramoto'}, ValueError),
+    ({'forces': [FiniteSpring()], 'name': 'springs_charges'}, ValueError),
+    ({'forces': [Spring]}, ValueError), ({'forces': []}, ValueError),
+    ({'forces': [Spring()], 'split_by': 'graph', 'num_particles': 2},
+     ValueError),
+])  # yapf: disable
+def test_wrong_arguments_are_refused(tmp_path, arguments, error):
+    with pytest.raises(error):
         systems(tmp_path, **arguments)
-    assert not os.listdir(tmp_path) and not calls
+    assert not list(tmp_path.rglob('systems.pt*'))
+
+
+def test_names_stand_for_systems():
+    assert find_system() == ('springs_charges', SYSTEMS['springs_charges'])
+    for name, forces in FORCES.items():
+        assert find_system(name)[1] == Newtonian(forces)
+    assert [list(system.layers.values())
+            for system in SYSTEMS.values()] == [[2, 2], [2, 2, 2], [2], [3],
+                                                [2]]
+    forces = [Spring(), Charge()]
+    assert find_system('springs_charges', forces) == find_system()
+    assert find_system(forces=forces)[0] == 'custom'
+
+
+def test_own_systems_are_simulated(tmp_path):
+    dataset = systems(tmp_path, system=Steady())
+    assert dataset.name == 'custom' and len(dataset) == 7
+    assert dataset.names == ['left', 'right'] and dataset.forces == ()
+    assert dataset.num_edge_types == [2, 4] and dataset.frame_interval == 0.5
+    assert dataset[0].x.shape == (5, 5, 3)
+    assert dataset[0].x.dtype == torch.float32
+    assert set(dataset.edge_label[:, 1].tolist()) == {0, 1, 2, 3}
+    for wrong in ('infinite', 'few', 'types'):
+        with pytest.raises(ValueError):
+            systems(tmp_path, system=Steady(wrong=wrong))
+    forces = [LinearRepulsion(4.0), Spring(), Spring()]
+    dataset = systems(tmp_path, forces=forces, num_systems=(2, 1, 1))
+    assert dataset.names == ['linear_repulsion', 'spring_1', 'spring_2']
+    assert dataset[0].edge_label.shape == (20, 3)
+
+
+def test_systems_are_joined_as_pyg_collates_them(root):
+    for size in (7, 1):
+        dataset = systems(root, num_systems=(size, 1, 1))
+        data, slices = dataset.collate([*dataset])
+        assert_equal([data], [dataset._data])
+        if size > 1:
+            for key, value in slices.items():
+                assert torch.equal(value, dataset.slices[key])
+
+
+def test_every_argument_changes_the_cache(tmp_path, calls):
+    variants = [
+        {}, {'split': 'val', 'num_systems': (4, 7, 3)},
+        {'name': 'springs_charges_fsprings'}, {'num_particles': 4},
+        {'num_systems': (8, 4, 3)}, {'seed': 1}, {'split_by': 'graph'},
+        {'forces': [Spring(), Charge(0.21)]}, {'forces': [Charge(), Spring()]},
+        {'forces': [Spring(), LinearRepulsion()]},
+        {'system': Newtonian([Spring(), Charge()], speed=0.6)},
+        {'system': NRISprings()},
+    ]  # yapf: disable
+    for _ in range(2):  # Made, and found again.
+        folders = [systems(tmp_path, **kw).processed_dir for kw in variants]
+        assert len(set(folders)) == len(calls) == len(variants)
+
+
+SOURCE = """
+from dataclasses import dataclass
+import numpy as np
+from pyg_fnri.simulation import Force, System
+G = {constant}
+
+@dataclass(frozen=True)
+class Own(Force):
+    def magnitude(self, distance):
+        return {constant} * distance
+
+@dataclass(frozen=True)
+class OwnSystem(System):
+    layers = {{'own': 2}}
+
+    def simulate(self, edge_types, seed, num_threads=None, progress=False):
+        return G * np.ones((*edge_types.shape[::3], 5, 4))
+"""
+
+
+def test_code_and_constants_of_ones_own_change_the_cache(
+        tmp_path, calls, monkeypatch):
+    (tmp_path / 'mine.py').write_text(SOURCE.format(constant=1.))
+    monkeypatch.syspath_prepend(tmp_path)
+    mine = importlib.import_module('mine')
+    first = systems(tmp_path, forces=[mine.Own()])
+    own = systems(tmp_path, system=mine.OwnSystem())
+    assert own.x.max() == 1
+    assert systems(tmp_path, forces=[
+        mine.Own()
+    ]).processed_dir == (first.processed_dir) and len(calls) == 1
+    monkeypatch.setattr(mine, 'G', 2.)  # The source is as it was.
+    assert systems(tmp_path, system=mine.OwnSystem()).x.max() == 2
+    monkeypatch.setattr(mine.Own, 'magnitude', lambda self, r: 1.1 * r)
+    assert systems(tmp_path, forces=[
+        mine.Own()
+    ]).processed_dir != (first.processed_dir) and len(calls) == 2
+
+
+def drawing(name, seed, num_particles=5):
+    def draw(num_systems):
+        return SYSTEMS[name].draw_edge_types(seed, num_systems, num_particles)
+
+    return draw
+
+
+@pytest.mark.parametrize('name', ['springs_charges', 'nri_springs'])
+@pytest.mark.parametrize('seed', range(2))
+def test_classes_of_graphs_are_split_about_8_to_1_to_1(name, seed):
+    split = GraphSplit(drawing(name, 99), seed)
+    graphs = drawing(name, 1)(20_000)
+    keys, parts = graph_keys(graphs), split.splits(graphs)
+    classes = [set(keys[parts == part].tolist()) for part in SPLITS]
+    assert len(set.union(*classes)) == sum(map(len, classes)) > 30
+    # A class of five particles can weigh as much as a split.
+    for part, share, slack in zip(SPLITS, (0.8, 0.1, 0.1), (.12, .07, .07)):
+        assert abs((parts == part).mean() - share) < slack
+        assert abs((parts == part).mean() - split.shares[part]) < 0.02
+    other = GraphSplit(drawing(name, 99), seed + 1)
+    assert (other.splits(graphs[:1000]) != parts[:1000]).any()
+
+
+def test_more_graphs_are_drawn_where_there_are_too_few(monkeypatch):
+    split = GraphSplit(drawing('springs_charges', 99), 0)
+    draw = drawing('springs_charges', 1)
+    enough = split.draw(draw, 'val', 500)
+    assert (split.splits(enough) == 'val').all() and len(enough) == 500
+    monkeypatch.setitem(split.shares, 'val', 0.9)
+    assert (split.draw(draw, 'val', 500) == enough).all()
+    none = GraphSplit(drawing('nri_charged', 99), 0)
+    monkeypatch.setitem(none.shares, 'test', 1e-4)
+    with pytest.raises(ValueError, match='too rare'):
+        none.draw(drawing('nri_charged', 1), 'test', 50)

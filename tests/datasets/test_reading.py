@@ -1,245 +1,307 @@
+import os
+import pickle
+
 import numpy as np
 import pandas as pd
-import parabolas
 import pytest
-import torch
 
-from pyg_fnri.datasets.reading import Reading
-
-
-def table(names='xy', num_steps=4):
-    rng = np.random.default_rng(0)
-    rows = [(t, p, *rng.normal(size=len(names))) for t in range(num_steps)
-            for p in 'ab']
-    return pd.DataFrame(rows, columns=['time', 'particle', *names])
+from pyg_fnri.datasets.reading import (
+    Reading,
+    as_name,
+    content_digest,
+    is_array,
+    load,
+)
 
 
-def test_positions_are_found_by_name():
-    for names in ('x', 'xy', 'xyz'):
-        (recording, ), derive = Reading().read(table(names))
-        assert recording.x.shape == (2, 4, len(names)) and derive
+def table(num_steps=5, systems=None, dt=0.1):
+    """Two systems, of 2 and of 3 particles, sorted by system, particle and
+    time: 5 rows for each particle."""
+    systems = systems or {'A': [1, 2], 'B': [7, 8, 9]}
+    return pd.DataFrame(
+        [(name, particle, round(frame * dt, 6), 10 * particle + frame, -frame)
+         for name, particles in systems.items() for particle in particles
+         for frame in range(num_steps)],
+        columns=['system', 'particle', 'time', 'x', 'y'])
 
 
-def test_velocities_are_found_by_name():
-    frame = table('vxyu')
-    frame.columns = ['time', 'particle', 'vy', 'x', 'y', 'vx']
-    (recording, ), derive = Reading().read(frame)
-    assert not derive
-    a = frame[frame.particle == 'a']
-    assert np.array_equal(recording.x[0], a[['x', 'y', 'vx', 'vy']])
+def read(source, **kwargs):
+    return Reading(**kwargs).read(source)[0]
 
 
-def test_features_can_be_named():
-    frame = table('uvw')
-    (recording, ), derive = Reading(position=['u'], velocity=['w']).read(frame)
-    a = frame[frame.particle == 'a']
-    assert np.array_equal(recording.x[0], a[['u', 'w']]) and not derive
-    (recording, ), derive = Reading(position=['w', 'u'],
-                                    velocity=()).read(frame)
-    assert np.array_equal(recording.x[0], a[['w', 'u']]) and not derive
-    assert Reading(position=['u']).read(frame)[1]
+def test_rows_become_trajectories_in_any_order():
+    for frame in (table(), table().sample(frac=1, random_state=0)):
+        first, second = read(frame)
+        assert (first.name, first.particles) == ('A', [1, 2])
+        assert (second.name, second.particles) == ('B', [7, 8, 9])
+        assert second.x.shape == (3, 5, 2)
+        assert second.x[1].tolist() == [[80 + t, -t] for t in range(5)]
+        assert second.time_step == pytest.approx(0.1)
 
 
-def test_all_columns_can_be_named():
-    frame = table().rename(columns={'time': 't', 'particle': 'id'})
-    frame['trial'] = 5
-    reading = Reading('trial', 't', 'id')
-    assert reading.read(frame)[0][0].name == 5
-    # Called as by default, it is found.
-    reading = Reading(time='t', particle='id')
-    assert reading.read(
-        frame.rename(columns={'trial': 'system'}))[0][0].name == 5
-    assert reading.read(frame)[0][0].name == 0
+def test_times_may_start_anywhere_and_be_rounded():
+    frame = table(60, dt=1 / 30)
+    frame['time'] = (frame['time'] + 12).round(3)
+    frame.loc[frame.system == 'B', 'time'] += 500
+    first, second = read(frame)
+    assert first.x.shape == (2, 60, 2) and second.x.shape == (3, 60, 2)
+    assert (first.start, second.start) == (12, 512)
+    # Rounding errors of a long recording do not add up to a frame.
+    long = table(4000, {'A': [1, 2]}, dt=1 / 30)
+    long['time'] = long['time'].round(3)
+    assert read(long)[0].x.shape == (2, 4000, 2)
 
 
-def test_arrays_are_taken_as_they_are():
+def test_times_may_be_dates_and_numbers_words():
+    frame, dates = table(), table()
+    dates['time'] = pd.Timestamp('2024-02-29') + pd.to_timedelta(
+        frame['time'], unit='s')
+    texts = dates.astype({'time': str})
+    # Of the first frame of all, only the day is there; as people write it.
+    texts['time'] = texts['time'].str.removesuffix(' 00:00:00')
+    for other in (dates, texts, frame.astype({'x': str, 'time': str})):
+        for one, same in zip(read(other), read(frame)):
+            assert np.array_equal(one.x, same.x)
+            assert one.time_step == pytest.approx(0.1)
+    with pytest.raises(ValueError, match='time 2024-02-29 00:00:00.2'):
+        read(dates.drop(index=2))
+
+
+def test_names_are_read_as_they_are_written(tmp_path):
+    names = ['001', '1', '2.0', 'ctrl', '-3']
+    assert [as_name(n) for n in names] == ['001', 1, 2, 'ctrl', -3]
+    frame = table(3, {name: [1, 2] for name in names})
+    frame['particle'] = frame.particle.map({1: '01', 2: '1'})
+    frame.to_csv(tmp_path / 'a.csv', index=False)
+    for source in (frame, tmp_path / 'a.csv'):
+        systems = read(source)
+        assert [s.name for s in systems] == [-3, 1, 2, '001', 'ctrl']
+        assert systems[0].particles == [1, '01']
+
+
+def test_columns_can_be_named():
+    frame = table().rename(columns={'system': 'trial', 'time': 't', 'x': 'u'})
+    reading = Reading('trial', 't', position=['y'], velocity=['u'])
+    (first, _), derive = reading.read(frame)
+    assert np.array_equal(first.x[0], frame[:5][['y', 'u']]) and not derive
+    (first, _), derive = Reading('trial', 't', position='u').read(frame)
+    assert first.x.shape == (2, 5, 1) and derive
+    assert not Reading('trial', 't', position='u', velocity=()).read(frame)[1]
+    alone = table(systems={'A': [1, 2]}).drop(columns='system')
+    assert [r.name for r in read(alone)] == [0]
+    both = table().assign(vy=0., vx=table().y)
+    (first, _), derive = Reading().read(both)
+    assert np.array_equal(first.x[0], both[:5][['x', 'y', 'vx', 'vy']])
+    assert not derive and Reading().read(table())[1]
+
+
+def test_gaps_are_filled_where_asked_for():
+    frame = table(9).drop(index=[2, 3])
+    frame.loc[10, 'y'] = np.nan
+    first, second = read(frame, max_gap=2)
+    assert first.x[0, :, 0].tolist() == [*range(10, 19)]
+    assert first.x[1, :, 1].tolist() == [*range(0, -9, -1)]
+    assert (first.num_filled, second.num_filled) == (3, 0)
+    with pytest.raises(
+            ValueError, match="2 frames.*'A', particle 1, time 0.2"
+            ".*max_gap=2, now 1"):
+        read(frame, max_gap=1)
+    x = np.ma.masked_less(np.arange(40.).reshape(1, 2, 5, 4), 0)
+    x[0, 1, 2, 3] = np.ma.masked  # What is behind it plays no part.
+    assert np.array_equal(read(x, max_gap=1)[0].x, x.data[0])
+    with pytest.raises(ValueError, match='max_gap=1, now 0'):
+        read(x)
+
+
+def change(row, **cells):
+    def apply(frame):
+        for name, value in cells.items():
+            frame[name] = frame[name].astype(object)
+            frame.loc[row, name] = value
+        return frame
+
+    return apply
+
+
+@pytest.mark.parametrize('spoil, message', [
+    (lambda t: t.drop(index=12), "1 frames.*'B', particle 7, time 0.2; "),
+    (lambda t: t.drop(index=[2, 7]), "'A', particle 1, time 0.2.*max_gap=1"),
+    (lambda t: pd.concat([t, t.iloc[[13]]]),
+     "row 25 .system 'B', particle 7, time 0.3.*system=NAME"),
+    (change(4, time=0.43), 'row 4 .*it is 0.03, and 0.1'),
+    (lambda t: change(4, time=1e12)
+     (t).astype({'time': float}), "'A' has too few rows .*time_step=STEP"),
+    (change(13, x='a'), "'x' .* row 13 has 'a'"),
+    (change(13, y=np.inf), "'y' .* row 13 has 'inf'"),
+    (change(13, time='noon'), "'time' .* row 13 has 'noon'"),
+    (lambda t: t.assign(x=pd.Timestamp('2024-02-29')), "'x'.*row 0"),
+    (change(13, particle=None), "Row 13 has no 'particle'"),
+    (change(13, system=None), "Row 13 has no 'system'"),
+    (change(13, time=np.nan), "Row 13 has no 'time'"),
+    (lambda t: t[t.time == 0], 'no trajectories'),
+    (lambda t: t[:0], 'no rows'),
+    (lambda t: t.rename(columns={
+        'x': 'u',
+        'y': 'v'
+    }), 'by position=NAME'),
+    (lambda t: t.rename(columns={'y': 'x'}), "one column 'x'"),
+    (lambda t: pd.concat([t, table(9, {'C': [1, 2]}, 0.25)]),
+     "system 'C'.*it is 0.25, and 0.1"),
+])
+def test_what_is_wrong_in_a_table_is_said(spoil, message):
+    with pytest.raises(ValueError, match=message):
+        read(spoil(table()))
+
+
+@pytest.mark.parametrize('kwargs, error', [
+    ({'velocity': ['vx']}, ValueError),
+    ({'position': ['x', 'y'], 'velocity': ['vx']}, ValueError),
+    ({'max_gap': 0.5}, TypeError),
+    ({'time_step': 0}, ValueError),
+])  # yapf: disable
+def test_wrong_arguments_are_refused(kwargs, error):
+    with pytest.raises(error):
+        Reading(**kwargs)
+
+
+def test_arrays_are_taken_as_they_are(tmp_path):
     x = np.random.rand(3, 2, 5, 4)
-    recordings, derive = Reading().read(x)
-    assert len(recordings) == 3 and not derive
-    assert np.array_equal(recordings[1].x, x[1])
-    assert recordings[1].time_step == 1
+    np.save(tmp_path / 'a.npy', x)
+    np.savez(tmp_path / 'a.npz', x=x, other=np.zeros(3))
+    sources = [x, tmp_path / 'a.npy', tmp_path / 'a.npz', x.astype('>f8')]
+    for source in sources:
+        recordings, derive = Reading().read(source)
+        assert [r.name for r in recordings] == [0, 1, 2] and not derive
+        assert np.array_equal(recordings[1].x, x[1])
+        assert recordings[1].time_step is None
+    np.savez(tmp_path / 'b.npz', two=x[1, :, :3], one=x[0])
+    two, one = read(tmp_path / 'b.npz')
+    assert (two.name, one.name) == ('two', 'one') and two.x.shape == (2, 3, 4)
+    assert np.array_equal(read(x[2])[0].x, x[2])
+    half = x.astype(np.float16)
+    assert np.array_equal(read(half)[0].x, half[0].astype(float))
+    assert np.array_equal(
+        read((9 * x).astype(int))[0].x, (9 * x[0]).astype(int))
 
 
 def test_features_of_arrays_have_numbers():
     x = np.random.rand(3, 2, 5, 4)
-    recordings, derive = Reading(position=[3, 0], time_step=0.5).read(x)
-    assert np.array_equal(recordings[2].x, x[2][..., [3, 0]]) and derive
-    assert recordings[2].time_step == 0.5
-    recordings, derive = Reading(position=[1], velocity=[2]).read(x)
-    assert np.array_equal(recordings[2].x, x[2][..., 1:3]) and not derive
-
-
-def test_short_gaps_are_filled():
-    frame = table().drop(index=2)
-    (recording, ), _ = Reading(max_gap=1).read(frame)
-    assert recording.num_filled == 1 and np.isfinite(recording.x).all()
-    x = np.random.rand(1, 2, 5, 4)
-    x[0, 1, 2, 3] = np.nan
-    assert Reading(max_gap=1).read(x)[0][0].num_filled == 1
-    for source in (frame, x):
-        with pytest.raises(ValueError, match='max_gap=1, now 0'):
-            Reading().read(source)
-
-
-@pytest.mark.parametrize('kwargs, source, message', [
-    ({}, table('uv'), "none of the columns x, y and z.*'u'.*position"),
-    ({}, table('xy').assign(vx=0.0), r"\['vx'\] but not all of .*'vy'"),
-    ({
-        'system': 'trial'
-    }, table(), "one column 'trial'"),
-    ({
-        'position': ['x', 'q']
-    }, table(), "one column 'q'"),
-    ({
-        'position': [0, 4]
-    }, np.zeros((3, 2, 5, 4)), 'numbered 0 to 3'),
-    ({
-        'position': ['x']
-    }, np.zeros((3, 2, 5, 4)), 'numbered 0 to 3'),
-    ({
-        'mass': 4
-    }, np.zeros((3, 2, 5, 4)), r'numbered 0 to 3.*mass name \[4\]'),
-    ({
-        'mass': 'm'
-    }, table(), "one column 'm'.*by mass=NAME"),
-])
-def test_what_is_not_there_is_said(kwargs, source, message):
-    with pytest.raises(ValueError, match=message):
-        Reading(**kwargs).read(source)
-
-
-@pytest.mark.parametrize('kwargs, error, message', [
-    ({
-        'position': 'xy'
-    }, TypeError, 'position must be a sequence'),
-    ({
-        'position': []
-    }, ValueError, 'position is empty'),
-    ({
-        'velocity': ['vx']
-    }, ValueError, 'name those of the position'),
-    ({
-        'position': ['x', 'y'],
-        'velocity': ['vx']
-    }, ValueError, 'Each position needs'),
-    ({
-        'max_gap': -1
-    }, ValueError, 'max_gap'),
-    ({
-        'time_step': 0
-    }, ValueError, 'time_step must be above 0'),
-    ({
-        'mass': ['m']
-    }, TypeError, r"mass must name one feature, not \['m'\]"),
-    ({
-        'mass': True
-    }, TypeError, 'mass must name one feature'),
-])
-def test_wrong_arguments_are_refused(kwargs, error, message):
-    with pytest.raises(error, match=message):
-        Reading(**kwargs)
-
-
-def test_representation_shows_all():
-    assert repr(Reading(position=['x'], max_gap=2)) == (
-        "Reading(system=None, time='time', particle='particle', "
-        "position=('x',), velocity=None, mass=None, time_step=None, "
-        "max_gap=2)")
-
-
-@pytest.mark.parametrize('num_features, message', [
-    (2, r'2 features, .*position=\[0, 1\].* or position=\[0\] and velocity='),
-    (3, r'odd number of features, 3.*position=\[0, 1, 2\]'),
-    (1, r'odd number of features, 1.*position=\[0\]'),
-])
-def test_features_of_arrays_are_not_guessed(num_features, message):
-    x = np.random.rand(3, 2, 5, num_features)
-    with pytest.raises(ValueError, match=message):
-        Reading().read(x)
-    # What is asked for is no guess.
-    (recording, *_), derive = Reading(velocity=()).read(x)
-    assert np.array_equal(recording.x, x[0]) and not derive
-    every = list(range(num_features))
-    (recording, *_), derive = Reading(position=every).read(x)
-    assert np.array_equal(recording.x, x[0]) and derive
-
-
-def test_masses_of_tables_are_no_feature():
-    frame = table('xym')
-    frame['m'] = frame.particle.map({'a': 2.0, 'b': 0.5})
-    (recording, ), derive = Reading(mass='m').read(frame)
-    assert recording.mass.tolist() == [2.0, 0.5] and derive
-    assert recording.x.shape == (2, 4, 2)
-    assert Reading().read(frame)[0][0].mass is None
-    # Rows that are missing are filled in, as without masses.
-    (recording, ), _ = Reading(mass='m', max_gap=1).read(frame.drop(index=2))
-    assert recording.mass.tolist() == [2.0, 0.5]
-    assert recording.num_filled == 1
-    # A cell is not.
-    frame.loc[2, 'm'] = None
-    with pytest.raises(ValueError, match="'m'.* none of .*'a'.* row 2"):
-        Reading(mass='m', max_gap=1).read(frame)
-
-
-def test_masses_of_arrays_are_a_feature_by_number():
-    x = np.random.rand(3, 2, 5, 5)
-    x[..., 1] = np.arange(1.0, 7.0).reshape(3, 2, 1)
-    rest = x[..., [0, 2, 3, 4]]
-    for reading, expected, derived in (
-        (Reading(mass=1), rest, False),
-        (Reading(mass=1, velocity=()), rest, False),
-        (Reading(mass=1, position=[4, 0]), x[..., [4, 0]], True),
-        (Reading(mass=1, position=[0], velocity=[3]), x[..., [0, 3]], False),
-    ):
-        recordings, derive = reading.read(x)
-        assert np.array_equal(recordings[2].x, expected[2])
-        assert [r.mass.tolist() for r in recordings] == [[1, 2], [3, 4], [5, 6]]
+    x[..., 3] = np.arange(1.0, 7.0).reshape(3, 2, 1)
+    for kwargs, features, derived in [
+        ({}, [0, 1, 2, 3], False),
+        ({'position': [2, 0]}, [2, 0], True),
+        ({'position': [1], 'velocity': [2]}, [1, 2], False),
+        ({'mass': 3, 'velocity': ()}, [0, 1, 2], False),
+        ({'mass': 3, 'position': [0]}, [0], True),
+    ]:  # yapf: disable
+        recordings, derive = Reading(**kwargs).read(x)
+        assert np.array_equal(recordings[2].x, x[2][..., features])
         assert derive == derived
-    with pytest.raises(
-            ValueError, match=r'2 features, \[0, 2\].*'
-            r'position=\[0, 2\].* position=\[0\] and '
-            r'velocity=\[2\]'):
-        Reading(mass=1).read(x[..., :3])
+        if 'mass' in kwargs:
+            assert recordings[2].mass.tolist() == [5, 6]
 
 
-@pytest.mark.parametrize('kwargs, source', [
-    ({
-        'mass': 'x'
-    }, table()),
-    ({
-        'mass': 1,
-        'position': [0, 1]
-    }, np.ones((3, 2, 5, 4))),
-    ({
-        'mass': 2,
-        'position': [0, 1],
-        'velocity': [3, 2]
-    }, np.ones((3, 2, 5, 4))),
-])
-def test_masses_are_not_positions_too(kwargs, source):
-    with pytest.raises(ValueError, match='a position or a velocity already'):
-        Reading(**kwargs).read(source)
+@pytest.mark.parametrize('x, kwargs', [
+    (np.zeros((3, 2, 5, 2)), {}),  # Positions alone?
+    (np.zeros((3, 2, 5, 3)), {}),
+    (np.zeros((3, 2, 5, 3)), {'mass': 0}),
+    (np.zeros((3, 2, 5, 4)), {'position': [0, 4]}),
+    (np.zeros((3, 2, 5, 4)), {'position': ['x']}),
+    (np.zeros((3, 2, 5, 4)), {'mass': -1}),
+    (np.zeros((0, 2, 5, 4)), {}),
+    (np.zeros((3, 0, 5, 4)), {}),
+    (np.zeros((2, 4)), {}),
+])  # yapf: disable
+def test_features_of_arrays_are_not_guessed(x, kwargs):
+    with pytest.raises(ValueError):
+        Reading(**kwargs).read(x)
+
+
+def test_masses_are_no_feature():
+    frame = table().assign(m=lambda t: t.particle / 2)
+    for source in (frame, frame.drop(index=2)):
+        first, second = read(source, mass='m', max_gap=1)
+        assert first.mass.tolist() == [0.5, 1] and first.x.shape == (2, 5, 2)
+        assert second.mass.tolist() == [3.5, 4, 4.5]
+    with pytest.raises(ValueError, match="'m' .*'B', particle 7.* 3.5 to 5"):
+        read(change(13, m=5)(frame), mass='m')
+
+
+def test_numbers_of_other_machines_are_numbers():
+    frame = table().astype({'system': 'category'})
+    big = frame.astype({c: '>f8' for c in ('particle', 'time', 'x', 'y')})
+    for one, other in zip(read(big), read(frame)):
+        assert one.particles == other.particles
+        assert np.array_equal(one.x, other.x)
+    assert content_digest(big)
+
+
+def test_files_are_told_apart_by_their_names(tmp_path):
+    assert is_array(np.zeros(3)) and is_array('a.npy') and is_array('A.NPZ')
+    for other in (table(), 'a.csv', 'a.csv.gz', 'a.parquet'):
+        assert not is_array(other)
+    for source, error in (('a.xlsx', ValueError), ([[1]], TypeError)):
+        with pytest.raises(error):
+            is_array(source)
+    with pytest.raises(FileNotFoundError):
+        load('no/where.csv')
+    for name in ('t.csv', 't.csv.gz', 't.npy'):
+        (tmp_path / name).write_bytes(b'a,b\n1,2,3\n"')
+        with pytest.raises(ValueError, match=f'Cannot read .*{name}'):
+            load(tmp_path / name)
+
+
+def test_tables_come_back_from_files(tmp_path):
+    frame = table().astype({'x': float}).assign(x=lambda t: t.x / 3)
+    frame.to_csv(tmp_path / 'τ.csv', index=False)
+    frame.to_csv(tmp_path / 't.csv.gz', index=False)
+    names = ['τ.csv', 't.csv.gz']
+    try:
+        frame.to_parquet(tmp_path / 't.parquet')
+        names.append('t.parquet')
+    except ImportError:
+        with pytest.raises(ImportError, match='pyarrow'):
+            (tmp_path / 't.parquet').write_bytes(b'PAR1')
+            load(tmp_path / 't.parquet')
+    for name in names:
+        for one, other in zip(read(tmp_path / name), read(frame)):
+            assert np.array_equal(one.x, other.x)
+
+
+class Dangerous:
+    def __reduce__(self):
+        return os.mkdir, ('executed', )
 
 
 @pytest.mark.parametrize('name', ['a.npy', 'a.npz'])
-def test_arrays_become_systems_as_they_are(open_table, tmp_path, name):
-    x = np.random.rand(4, 3, 6, 4).astype(np.float32)
-    path = tmp_path / name
-    np.save(path, x) if name == 'a.npy' else np.savez(path, x=x)
-    for dataset in (open_table(path), open_table(x)):
-        assert np.array_equal(dataset[2].x, x[2])
-        assert dataset.system_names == [0, 1, 2, 3]
-        assert dataset.particle_names[0] == [0, 1, 2]
-    # Velocities of positions alone are derived.
-    dataset = open_table(x[..., :2], position=[0, 1], time_step=parabolas.DT)
-    expected = np.gradient(x[1, ..., :2].astype(float), parabolas.DT, axis=1,
-                           edge_order=2)
-    np.testing.assert_allclose(dataset[1].x[..., 2:], expected, atol=1e-6)
+def test_arrays_are_never_unpickled(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    array = np.array([Dangerous()], dtype=object)
+    (np.save if name == 'a.npy' else np.savez)(name, array)
+    with pytest.raises(ValueError, match='Cannot read'):
+        load(name)
+    with open(name, 'wb') as file:
+        pickle.dump(Dangerous(), file)
+    with pytest.raises(ValueError, match='Cannot read'):
+        load(name)
+    assert not os.path.exists('executed')
 
 
-def test_velocities_that_are_there_are_kept(open_table):
-    frame = parabolas.table().assign(vx=1.5, vy=lambda t: -t.x)
-    data = open_table(frame)[0]
-    assert torch.equal(data.x[..., 3], -data.x[..., 0])
-    assert (data.x[..., 2] == 1.5).all()
-    assert open_table(frame, velocity=())[0].x.shape == (3, 8, 2)
+def test_digest_is_of_the_content(tmp_path):
+    sources = [
+        table(),
+        table()[::-1],
+        table().rename(columns={'x': 'z'}),
+        change(3, x=0)(table()),
+        np.zeros((2, 3)),
+        np.zeros((3, 2)),
+        np.ones((2, 3)),
+        np.ma.masked_array(np.ones((2, 3)), [[0, 1, 0]] * 2),
+    ]
+    digests = [content_digest(source) for source in sources]
+    assert len(set(digests)) == len(digests)
+    assert content_digest(table().copy()) == digests[0]
+    for name in ('a.csv', 'b.csv'):
+        table().to_csv(tmp_path / name, index=False)
+    assert content_digest(tmp_path / 'a.csv') == content_digest(tmp_path /
+                                                                'b.csv')

@@ -1,40 +1,182 @@
 import os
+import pickle
+import subprocess
+import sys
 
 import pytest
+import torch
+from torch_geometric.data import Data
 
-from pyg_fnri.datasets.stored import check_writable, written_whole
+from pyg_fnri.data import from_trajectory
+from pyg_fnri.datasets.stored import (
+    StoredSystems,
+    check_writable,
+    written_whole,
+)
+
+FILES = ['.lock', 'recipe.txt', 'systems.pt']
+
+
+class Counting(StoredSystems):
+    """Systems of as many particles as the recipe says."""
+    made = 0
+
+    def __init__(self, root, sizes=(3, 2), name='counting', **kwargs):
+        self.sizes = sizes
+        super().__init__(root, name, 'all', {'sizes': sizes}, **kwargs)
+
+    def make(self):
+        type(self).made += 1
+        systems = [
+            from_trajectory(torch.full((size, 4, 2), float(size)))
+            for size in self.sizes
+        ]
+        return self.collate(systems), {'sizes': [*self.sizes]}
+
+
+@pytest.fixture(autouse=True)
+def start_at_0():
+    Counting.made = 0
+
+
+def sizes(dataset):
+    return [data.num_nodes for data in dataset]
 
 
 def test_a_directory_is_made_and_left_empty(tmp_path):
     check_writable(str(tmp_path / 'a' / 'b'))
     assert os.listdir(tmp_path / 'a' / 'b') == []
-
-
-def test_a_file_is_no_directory_to_write_to(tmp_path):
     (tmp_path / 'file').write_text('kept')
-    with pytest.raises(OSError, match="Cannot write to '.*file'.*--out"):
+    with pytest.raises(OSError, match='Cannot write to'):
         check_writable(str(tmp_path / 'file'))
     assert (tmp_path / 'file').read_text() == 'kept'
 
 
-def test_a_file_is_replaced_at_the_end(tmp_path):
+@pytest.mark.parametrize('error', [None, ValueError, KeyboardInterrupt])
+def test_files_are_whole_or_as_they_were(tmp_path, error):
     path = tmp_path / 'result'
     path.write_text('old')
-    with written_whole(str(path)) as part:
-        with open(part, 'w') as file:
-            file.write('new')
-        assert path.read_text() == 'old'
-    assert path.read_text() == 'new'
-    assert os.listdir(tmp_path) == ['result']
 
-
-def test_what_fails_half_way_leaves_the_old_file(tmp_path):
-    path = tmp_path / 'result'
-    path.write_text('old')
-    with pytest.raises(RuntimeError, match='full'):
+    def write():
         with written_whole(str(path)) as part:
             with open(part, 'w') as file:
-                file.write('ne')
-            raise RuntimeError('full')
-    assert path.read_text() == 'old'
+                file.write('new')
+            assert path.read_text() == 'old'
+            if error is not None:
+                raise error
+
+    if error is None:
+        write()
+    else:
+        pytest.raises(error, write)
+    assert path.read_text() == ('new' if error is None else 'old')
     assert os.listdir(tmp_path) == ['result']
+
+
+def test_systems_are_made_once(tmp_path):
+    for _ in range(2):
+        dataset = Counting(tmp_path)
+        assert sizes(dataset) == [3, 2] and dataset.facts == {'sizes': [3, 2]}
+        assert type(dataset[0]) is Data and dataset[1].validate()
+    assert Counting.made == 1
+    assert sorted(os.listdir(dataset.processed_dir)) == FILES
+    assert sizes(Counting(tmp_path, (2, 4))) == [2, 4]
+    assert Counting(tmp_path, force_reload=True) and Counting.made == 3
+    assert sizes(Counting(tmp_path, (5, ))) == [5]  # A single one.
+    assert dataset.names == [] and dataset.num_layer_graphs == 0
+    assert repr(dataset) == "Counting(2, name='counting', split='all')"
+
+
+def test_filters_and_transforms_are_never_those_of_before(tmp_path):
+    # Two on one line, whose sources are one.
+    few, many = (Counting(tmp_path, pre_filter=keep)
+                 for keep in (lambda data: data.num_nodes == 2,
+                              lambda data: data.num_nodes == 3))
+    assert (sizes(few), few._numbers()) == ([2], [1])
+    assert (sizes(many), many._numbers()) == ([3], [0])
+    for factor in (1., 10., 1.):
+
+        def scale(data):
+            data.x = factor * data.x
+            return data
+
+        dataset = Counting(tmp_path, pre_transform=scale)
+        assert dataset[0].x.max() == 3 * factor
+        assert Counting(tmp_path, transform=scale)[1].x.max() == 2 * factor
+    assert Counting.made == 1
+    with pytest.raises(ValueError, match='keeps none'):
+        Counting(tmp_path, pre_filter=lambda data: False)
+
+
+PROGRAM = '''
+import os, signal, sys, time
+import numpy as np
+from pyg_fnri.datasets import TrajectoryTable, trajectory_table
+made = trajectory_table.from_trajectory
+
+def slow(*args):
+    print('made', flush=True)
+    if sys.argv[2] == 'die':
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.5)
+    return made(*args)
+
+trajectory_table.from_trajectory = slow
+print(len(TrajectoryTable(sys.argv[1], np.ones((1, 2, 3, 4)))))
+'''
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('how', ['live', 'die'])
+def test_processes_make_one_file(tmp_path, how):
+    processes = [
+        subprocess.Popen([sys.executable, '-c', PROGRAM,
+                          str(tmp_path), how], stdout=subprocess.PIPE,
+                         text=True) for _ in range(2)
+    ]
+    out = sorted(process.communicate(timeout=60)[0] for process in processes)
+    if how == 'live':
+        assert out == ['1\n', 'made\n1\n']
+    else:  # The lock of a killed process is let go of, and no file is there.
+        assert out == ['made\n', 'made\n']
+        assert not list(tmp_path.rglob('systems.pt*'))
+
+
+@pytest.mark.parametrize('error', [KeyboardInterrupt, RuntimeError, OSError])
+def test_a_failed_write_leaves_no_file(tmp_path, monkeypatch, error):
+    def fail(obj, path):
+        with open(path, 'w') as file:
+            file.write('half')
+        raise error('full')  # As torch reports a full disk.
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, 'save', fail)
+        expected = error if error is KeyboardInterrupt else OSError
+        with pytest.raises(expected, match='full'):
+            Counting(tmp_path)
+    assert not list(tmp_path.rglob('systems.pt*'))
+    assert sizes(Counting(tmp_path)) == [3, 2]
+
+
+def test_damage_is_said_and_can_be_mended(tmp_path):
+    path, = Counting(tmp_path).processed_paths
+    for damage in (b'', b'no data set', open(path, 'rb').read()[:-500]):
+        with open(path, 'wb') as file:
+            file.write(damage)
+        with pytest.raises(RuntimeError, match='force_reload=True'):
+            Counting(tmp_path)
+        assert sizes(Counting(tmp_path, force_reload=True)) == [3, 2]
+
+
+def test_files_are_never_unpickled(tmp_path):
+    path, = Counting(tmp_path).processed_paths
+    with open(path, 'wb') as file:
+        pickle.dump(subprocess.run, file)
+    with pytest.raises(RuntimeError, match='Cannot load'):
+        Counting(tmp_path)
+
+
+def test_names_are_folders_in_root(tmp_path):
+    for name in ('../a', '', 'a/b'):
+        with pytest.raises(ValueError, match='name a folder'):
+            Counting(tmp_path, name=name)

@@ -1,18 +1,16 @@
-import pickle
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from parabolas import DT, SIZES, position, table, velocity, weighed
+from parabolas import DT, SIZES, masses, position, table, velocity, weighed
 from torch_geometric.data import Batch, Data
 
 from pyg_fnri.data import from_trajectory, fully_connected
-from pyg_fnri.datasets import trajectory_table
+from pyg_fnri.datasets.reading import Reading
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.nn import FNRI
-from pyg_fnri.transforms import NearestNeighbours, SplitTrajectory
+from pyg_fnri.transforms import SplitTrajectory
 
 
 def test_systems_keep_the_data_contract(open_table):
@@ -34,21 +32,39 @@ def test_systems_keep_the_data_contract(open_table):
                  velocity(number, particle, t)], axis=-1)
             np.testing.assert_allclose(data.x[particle], expected, atol=1e-6)
     assert dataset.num_node_features == 4
+    assert repr(open_table(
+        table(), 'val',
+        name='birds')) == ("TrajectoryTable(1, name='birds', split='val')")
 
 
-@pytest.mark.parametrize('name', ['birds.csv', 'birds.csv.gz'])
+@pytest.mark.parametrize('name', ['my birds.v2.csv', 'my birds.csv.gz'])
 def test_files_give_what_tables_in_memory_give(open_table, tmp_path, name):
     table().to_csv(tmp_path / name, index=False)
     from_file, in_memory = open_table(str(tmp_path / name)), open_table(table())
-    assert from_file.name == 'birds' and in_memory.name == 'table'
+    assert from_file.name == 'my_birds' and in_memory.name == 'table'
     for one, other in zip(from_file, in_memory):
         assert torch.equal(one.x, other.x)
+
+
+def test_arrays_agree_with_from_trajectory(open_table):
+    x = np.random.rand(4, 3, 6, 4)
+    dataset = open_table(x)
+    assert dataset.system_names == [0, 1, 2, 3] and dataset.name == 'array'
+    for of_system, data in zip(x, dataset):
+        assert torch.equal(data.x, from_trajectory(of_system).x)
+    assert dataset.time_step is None
+    derived = open_table(x[..., :2], position=[0, 1], time_step=DT)
+    expected = np.gradient(x[1, ..., :2], DT, axis=1, edge_order=2)
+    np.testing.assert_allclose(derived[1].x[..., 2:], expected, atol=1e-6)
+    with pytest.raises(ValueError, match='System 2: x .* finite'):
+        x[2, 0, 3] = np.inf
+        open_table(x)
 
 
 def test_interpolation_is_never_silent(open_table):
     frame = table().sort_values(['system', 'particle', 'time'],
                                 ignore_index=True).drop(index=[3, 12])
-    with pytest.raises(ValueError, match="row 2 .*'A', particle 'a', time 1.0"):
+    with pytest.raises(ValueError, match="'A', particle 'a', time 1.5"):
         open_table(frame)
     whole = open_table(table())
     for _ in range(2):  # Made, and found again.
@@ -61,73 +77,82 @@ def test_interpolation_is_never_silent(open_table):
         open_table(table(), max_gap=1)
 
 
+def test_particles_come_and_go_between_windows(open_table):
+    frame = weighed(12, {
+        'A': 'abc',
+        'B': 'ab'
+    }).query("particle != 'c' or 4 <= time / @DT <= 10")
+    with pytest.raises(ValueError, match="'A', particle 'c', time 0.*window="):
+        open_table(frame)
+    truth = pd.DataFrame({
+        'system': 'A',
+        'sender': ['c', 'a'],
+        'receiver': ['a', 'b'],
+        'type': [1, 2]
+    })
+    with pytest.warns(UserWarning) as told:
+        dataset = open_table(frame, window=4, mass='m', interactions=truth,
+                             edges=truth)
+    assert 'left out of it: 1 in 6 windows, 0 of' in str(told[0].message)
+    assert dataset.system_names == [
+        f'{name}/{start}' for name in 'AB' for start in (0, 4, 8)
+    ]
+    assert [len(of) for of in dataset.particle_names] == [2, 3, 2, 2, 2, 2]
+    assert dataset[0].edge_index.tolist() == [[0], [1]]
+    assert dataset[0].edge_label.tolist() == [[2]]
+    assert dataset[1].edge_index.tolist() == [[2, 0], [0, 1]]
+    assert dataset[1].edge_label.tolist() == [[1], [2]]
+    # What is derived of a particle is of its own frames.
+    t = DT * np.arange(4, 8)
+    np.testing.assert_allclose(dataset[1].x[2, :, 2:], velocity(0, 2, t),
+                               atol=1e-6)
+    assert dataset[1].mass.tolist() == masses(0, 3)
+    assert dataset[2].mass.tolist() == masses(0, 2)
+    # Windows of fewer than two particles are left out.
+    alone = frame[(frame.system == 'A') & (frame.particle != 'b')]
+    with pytest.warns(UserWarning, match='2 of which then hold fewer'):
+        assert open_table(alone, window=4).system_names == ['A/4']
+    # In arrays, such frames are NaN.
+    x = np.random.rand(1, 3, 8, 4)
+    x[0, 2, 5:] = np.nan
+    with pytest.warns(UserWarning):
+        assert [d.num_nodes for d in open_table(x, window=4)] == [3, 2]
+
+
 def test_names_follow_the_systems(open_table):
     dataset = open_table(table())
     assert dataset[[2, 0]].system_names == ['C', 'A']
     assert dataset[1:].particle_names == [['b', 'c'], ['w', 'x', 'y', 'z']]
     kept = open_table(table(), pre_filter=lambda data: data.num_nodes != 2)
     assert kept.system_names == ['A', 'C'] and len(kept) == 2
-    assert kept.particle_names[1] == ['w', 'x', 'y', 'z']
+    assert kept[1:].particle_names == [['w', 'x', 'y', 'z']]
 
 
-def test_what_has_changed_finds_no_old_data(open_table, tmp_path):
+def test_what_has_changed_finds_no_old_data(open_table, tmp_path, monkeypatch):
     path = tmp_path / 'a.csv'
     weighed().to_csv(path, index=False)
     first = open_table(path)
-    assert open_table(path).processed_dir == first.processed_dir
-    changes = [{
-        'split': 'train'
-    }, {
-        'seed': 1
-    }, {
-        'fractions': (0.5, 0.25, 0.25)
-    }, {
-        'split_by': 'time'
-    }, {
-        'window': 4
-    }, {
-        'window': 4,
-        'stride': 2
-    }, {
-        'position': ['y', 'x']
-    }, {
-        'velocity': ()
-    }, {
-        'time_step': DT
-    }, {
-        'max_gap': 1
-    }, {
-        'mass': 'm'
-    }, {
-        'mass': 'm2'
-    }, {
-        'pre_transform': NearestNeighbours(1)
-    }, {
-        'edges':
-        pd.DataFrame({
-            'sender': ['b'],
-            'receiver': ['c'],
-            'system': ['A']
-        })
-    }]
+    edges = pd.DataFrame({'sender': ['b'], 'receiver': 'c', 'system': 'A'})
+    changes = [
+        {'split': 'train'}, {'seed': 1}, {'fractions': (0.5, 0.25, 0.25)},
+        {'split_by': 'time'}, {'window': 4}, {'window': 4, 'stride': 2},
+        {'position': ['y', 'x']}, {'velocity': ()}, {'time_step': DT},
+        {'max_gap': 1}, {'mass': 'm'}, {'mass': 'm2'}, {'edges': edges},
+    ]  # yapf: disable
     folders = [open_table(path, **change).processed_dir for change in changes]
     assert len({first.processed_dir, *folders}) == len(changes) + 1
+    with monkeypatch.context() as patch:
+        patch.setattr(Reading, 'read', None)  # Read once.
+        assert torch.equal(open_table(path).x, first.x)
     table().assign(x=lambda t: t.x + 1).to_csv(path, index=False)
     changed = open_table(path)
-    assert changed.processed_dir != first.processed_dir
     assert torch.allclose(changed[0].x[..., 0], first[0].x[..., 0] + 1)
-
-
-def test_a_table_is_read_once(open_table, monkeypatch):
-    first = open_table(table())
-    monkeypatch.setattr(trajectory_table.Reading, 'read', None)
-    assert torch.equal(open_table(table()).x, first.x)
-
-
-def test_data_sets_are_small_when_pickled(open_table):
-    # Workers of a loader get them so.
-    frame = table().assign(comment='long' * 1000)
-    assert len(pickle.dumps(open_table(frame))) < 50_000
+    # Masks are a part of the content.
+    x = np.ma.masked_array(np.random.rand(1, 2, 5, 4), False)
+    open_table(x)
+    x[0, 0, 2] = np.ma.masked
+    with pytest.raises(ValueError, match='max_gap=1'):
+        open_table(x)
 
 
 @pytest.mark.parametrize('transform', [None, SplitTrajectory(4)])
@@ -139,70 +164,20 @@ def test_loaders_batch_systems_of_many_sizes(open_table, transform):
         assert torch.equal(batch[key], expected[key]), key
 
 
-def test_a_model_of_other_sizes_infers_from_it(open_table):
-    dataset = open_table(table(), pre_transform=NearestNeighbours(2))
-    model = FNRI(4, 8, [2, 2], hidden_channels=8).eval()
-    model.scaling.fit(dataset.x)
-    batch, = SystemLoader(dataset, batch_size=3)
-    assert model.predict(batch).shape == (batch.num_edges, 2)
-    assert batch.num_edges == 3 * 2 + 2 * 1 + 4 * 2
-
-
-def test_names_that_are_numbers_are_numbers(open_table):
-    frame = table(3, {10: [3, 20], 9: [1, 2]})
-    dataset = open_table(frame)
-    assert dataset.system_names == [9, 10]
-    assert dataset.particle_names == [[1, 2], [3, 20]]
-
-
-@pytest.mark.parametrize('kwargs, error, message', [
-    ({
-        'split': 'valid'
-    }, ValueError, "split is 'valid'"),
-    ({
-        'position': 'x'
-    }, TypeError, 'sequence of columns'),
-    ({
-        'max_gap': 0.5
-    }, TypeError, 'max_gap'),
-    ({
-        'name': '../x'
-    }, ValueError, 'name a folder'),
-    ({
-        'particle': 'id'
-    }, ValueError, "one column 'id'"),
-    ({
-        'edges': 'no.csv'
-    }, FileNotFoundError, 'no.csv'),
-    ({
-        'interactions': 3
-    }, TypeError, 'not int'),
-])
-def test_wrong_arguments_are_refused(open_table, kwargs, error, message):
-    with pytest.raises(error, match=message):
+@pytest.mark.parametrize('kwargs, error', [
+    ({'split': 'valid'}, ValueError), ({'split_by': 'graph'}, ValueError),
+    ({'name': '../x'}, ValueError), ({'stride': 2}, ValueError),
+    ({'window': -3, 'stride': 2}, ValueError), ({'seed': None}, TypeError),
+    ({'window': 3, 'stride': 0}, ValueError),
+    ({'columns': 'x'}, TypeError), ({'interactions': 3}, TypeError),
+    ({'edges': 'no.csv'}, FileNotFoundError), ({'window': 9}, ValueError),
+    ({'split': 'test', 'fractions': (0.5, 0.5, 0)}, ValueError),
+    ({'split': 'train', 'fractions': (0.1, 0.5, 0.4)}, ValueError),
+    ({'split': 'train', 'split_by': 'time'}, ValueError),
+])  # yapf: disable
+def test_wrong_arguments_are_refused(open_table, kwargs, error):
+    with pytest.raises(error):
         open_table(table(), **kwargs)
-
-
-def test_positions_and_trajectories_agree_with_from_trajectory(open_table):
-    x = np.random.rand(1, 3, 5, 4)
-    data = open_table(x)[0]
-    expected = from_trajectory(x[0])
-    assert torch.equal(data.x, expected.x)
-    assert torch.equal(data.edge_index, expected.edge_index)
-
-
-def test_representation(open_table):
-    assert repr(open_table(
-        table(), 'val',
-        name='birds')) == ("TrajectoryTable(1, name='birds', split='val')")
-
-
-def test_positions_alone_have_to_be_said(open_table):
-    x = np.random.rand(2, 3, 6, 2)
-    with pytest.raises(ValueError, match='2 features'):
-        open_table(x)
-    assert open_table(x, position=[0, 1])[0].x.shape == (3, 6, 4)
-    assert open_table(x, velocity=())[0].x.shape == (3, 6, 2)
 
 
 def test_interactions_without_a_candidate_edge_are_never_silent(open_table):
@@ -212,34 +187,89 @@ def test_interactions_without_a_candidate_edge_are_never_silent(open_table):
         'receiver': ['b', 'a', 'y'],
         'type': 1
     })
-    edges = truth[:1]
     for _ in range(2):  # Made, and found again.
         with pytest.warns(UserWarning, match='2 of 3 true interactions'):
-            dataset = open_table(table(), interactions=truth, edges=edges)
+            dataset = open_table(table(), interactions=truth, edges=truth[:1])
         assert dataset.edge_label.tolist() == [[1]]
     # Each window counts, and what a transform leaves out counts too.
-    near = NearestNeighbours(1)
-    whole = open_table(table(), interactions=truth, window=4)
-    kept = int(
-        open_table(table(), velocity=(), window=4, interactions=truth,
-                   pre_transform=near).edge_label.sum())
-    assert kept < int(whole.edge_label.sum()) == 6
-    with pytest.warns(UserWarning, match=f'{6 - kept} of 6 true'):
-        open_table(table(), interactions=truth, window=4, velocity=(),
-                   pre_transform=near)
+    with pytest.warns(UserWarning, match='4 of 6 true'):
+        open_table(
+            table(), interactions=truth, window=4, velocity=(),
+            pre_transform=lambda data: data.edge_subgraph(
+                torch.arange(data.num_edges) == 0))
     with warnings.catch_warnings():
         warnings.simplefilter('error')
-        open_table(table(), interactions=truth)
+        both = open_table(table(), interactions=truth[:2])
+        assert both.one_way == open_table(table()).one_way == ''
+    assert 'in 1 of 2' in open_table(table(), interactions=truth).one_way
 
 
-def test_truth_may_depend_on_the_direction(open_table):
-    truth = pd.DataFrame({
-        'system': 'A',
-        'sender': ['a', 'b'],
-        'receiver': ['b', 'a'],
-        'type': [1, 1]
-    })
-    assert open_table(table(), interactions=truth).one_way == ''
-    assert open_table(table()).one_way == ''
-    one = open_table(table(), interactions=truth[:1]).one_way
-    assert 'in 1 of 1 interactions' in one and "system 'A'" in one
+def test_every_system_is_in_one_split(open_table):
+    sizes = {f's{k:02}': 'abcd'[:2 + k % 3] for k in range(20)}
+    found = []
+    for split in ('train', 'val', 'test'):
+        dataset = open_table(weighed(3, sizes), split, seed=1, mass='m')
+        for name, data in zip(dataset.system_names, dataset):
+            assert data.mass.tolist() == masses(int(name[1:]), data.num_nodes)
+        found.append(dataset.system_names)
+    assert [len(of_split) for of_split in found] == [16, 2, 2]
+    assert sorted(sum(found, [])) == sorted(sizes)
+    assert found[1] != open_table(table(3, sizes), 'val', seed=2).system_names
+
+
+@pytest.mark.parametrize('names', ['A', 'AB'])
+def test_splits_by_time_share_no_frame(open_table, names):
+    frame = table(100, {name: ['a', 'b'] for name in names})
+    seen = {}
+    for split, start in (('train', 0), ('val', 80), ('test', 90)):
+        dataset = open_table(frame, split, window=8, stride=3,
+                             split_by=None if names == 'A' else 'time')
+        assert dataset.system_names[0] == f'A/{start}'
+        assert dataset[0].x.shape == (2, 8, 4)
+        seen[split] = dataset.x[..., 0].flatten()
+    if names == 'A':  # No two frames are alike.
+        assert max(seen['train']) < min(seen['val'])
+        assert max(seen['val']) < min(seen['test'])
+    # Velocities see no frame of another split, either.
+    after = frame.copy()
+    after.loc[after.time >= 80 * DT, ['x', 'y']] = 1e3
+    one, other = (open_table(of, 'train', window=10, split_by='time')
+                  for of in (frame, after))
+    assert torch.equal(one.x, other.x)
+
+
+def test_windows_are_systems_of_equal_length(open_table):
+    frame = pd.concat(
+        [table(9, {'A': ['a', 'b']}),
+         table(20, {'B': ['a', 'b']})])
+    dataset = open_table(frame, window=8)
+    assert dataset.system_names == ['A/0', 'B/0', 'B/8']
+    np.testing.assert_allclose(dataset[2].x[0, :, 0],
+                               (DT * np.arange(8, 16))**2 + 0, rtol=1e-6)
+    with pytest.raises(ValueError, match="'A' has 9 frames.*window=9"):
+        open_table(frame)
+    with pytest.raises(ValueError, match="'A' is too short"):
+        open_table(frame, window=10)
+    with pytest.raises(ValueError, match="velocities.*'A'"):
+        open_table(table(2))
+    assert open_table(table(2), velocity=())[0].x.shape == (3, 2, 2)
+
+
+def test_masses_belong_to_particles(open_table):
+    dataset, plain = open_table(weighed(), mass='m'), open_table(weighed())
+    for number, data in enumerate(dataset):
+        assert data.mass.tolist() == masses(number, data.num_nodes)
+        assert data.mass.dtype == torch.float32 and data.is_node_attr('mass')
+        assert torch.equal(data.x, plain[number].x) and data.validate()
+    assert 'mass' not in plain[0]
+    batch, = SystemLoader(dataset, batch_size=3)
+    assert batch.mass.equal(torch.cat([data.mass for data in dataset]))
+    for wrong in (0., -2., 1e300, np.nan):
+        with pytest.raises(ValueError, match='mass'):
+            open_table(weighed().assign(m=wrong), mass='m')
+
+
+def test_positions_far_from_the_origin_are_refused(open_table):
+    far = table().assign(x=lambda t: 5.5e6 + 0.01 * t.x, y=0.)
+    with pytest.raises(ValueError, match="System 'A': .*offset"):
+        open_table(far)

@@ -1,14 +1,11 @@
 import json
-from itertools import permutations, product
 
 import pytest
 import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.evaluation import evaluate
-from pyg_fnri.inference import refine
-from pyg_fnri.inference.likelihood import AnnealingStep
-from pyg_fnri.metrics.errors import linear_rollout, static_rollout
+from pyg_fnri.metrics import linear_rollout, static_rollout
 from pyg_fnri.nn import (
     FNRI,
     NRI,
@@ -58,14 +55,6 @@ def make_model(systems, shake):
     return make
 
 
-#: Figures of inferred graphs that need the truth.
-OF_TRUTH = {
-    'edge_accuracy', 'joint_edge_accuracy', 'relabelling',
-    'relabelling_consistency', 'auroc', 'average_precision', 'brier_score',
-    'calibration_error', 'reliability'
-}
-
-
 def one_hot(edge_type):
     """The posterior of one who is sure, of layers of two types."""
     return [torch.eye(2)[types] for types in edge_type.unbind(-1)]
@@ -92,14 +81,19 @@ def rollout(model, data, edge_attr, horizon):
 def test_rollout_errors_equal_a_computation_by_hand(model, make_model, systems,
                                                     batches, units):
     model = make_model(model)
-    report = evaluate(model, batches, units, [2, 2], horizons=(1, 4, 10))
+    step = LinearStep(4)
+    step.weight.normal_(std=0.1)
+    report = evaluate(model, batches, units, [2, 2], horizons=(1, 4, 10),
+                      linear_step=step)
     assert report['num_systems'] == 5
     low, high = units.offset - units.scale, units.offset + units.scale
     for horizon in (1, 4, 10):
-        ours, static = [], []
+        ours, static, linear = [], [], []
         for data in systems:
             edge_attr = model.latent.encode_types(model.predict(data))
             y = data.y[:, 1:]
+            out = linear_rollout(step, units(data.y), horizon)
+            linear.append((out - units(y)).square())
             with torch.no_grad():
                 out = rollout(model, data, edge_attr, horizon)
             ours.append((2 * (out - y) / (high - low)).square())
@@ -109,43 +103,8 @@ def test_rollout_errors_equal_a_computation_by_hand(model, make_model, systems,
             mean(ours).item(), rel=1e-4)
         assert report['static_mse'][horizon] == pytest.approx(
             mean(static).item(), rel=1e-4)
-
-
-@pytest.mark.parametrize('model', [FNRI, SFNRI])
-def test_accuracies_equal_a_search_by_hand(model, make_model, systems, batches,
-                                           units):
-    model = make_model(model)
-    report = evaluate(model, batches, units, [2, 2], horizons=(1, ))
-    predicted = torch.cat([model.predict(data) for data in systems])
-    true = torch.cat([data.edge_label for data in systems])
-    assert 0 < predicted.double().mean() < 1  # Not all of one type.
-    found = []
-    for order in permutations(range(2)):
-        for flip in product(range(2), repeat=2):
-            right = (predicted[:, order] ^ torch.tensor(flip)) == true
-            found.append((right.all(dim=-1).double().mean().item(),
-                          right.double().mean(dim=0).tolist()))
-    combined, layers = max(found, key=lambda x: (x[0], sum(x[1])))
-    assert report['edge_accuracy']['combined'] == pytest.approx(combined)
-    assert report['edge_accuracy']['layers'] == pytest.approx(layers)
-    right = report['relabelling'](predicted) == true
-    assert right.all(dim=-1).double().mean().item() == pytest.approx(combined)
-
-
-def test_joint_accuracy_relabels_every_batch(make_model, systems, batches,
-                                             units):
-    model = make_model(NRI)
-    report = evaluate(model, batches, units, [2, 2], horizons=(1, ))
-    right, num_edges = 0, 0
-    for batch in batches:
-        predicted = model.predict(batch)[:, 0]
-        true = batch.edge_label @ torch.tensor([2, 1])
-        right += max((torch.tensor(way)[predicted] == true).sum().item()
-                     for way in permutations(range(4)))
-        num_edges += batch.num_edges
-    joint = report['joint_edge_accuracy']['combined']
-    assert joint == pytest.approx(right / num_edges)
-    assert joint >= report['edge_accuracy']['combined']
+        assert report['linear_mse'][horizon] == pytest.approx(
+            mean(linear).item(), rel=1e-4)
 
 
 def test_batches_of_another_size_give_the_same(make_model, systems, batches,
@@ -167,7 +126,7 @@ def test_no_truth_no_accuracy(make_model, systems, batches, units):
     for batch in batches:
         del batch.edge_label
     report = evaluate(model, batches, units, [2, 2])
-    assert labelled.keys() - report.keys() == OF_TRUTH
+    assert 'edge_accuracy' in labelled and 'edge_accuracy' not in report
     assert report['rollout_mse'] == labelled['rollout_mse']
     assert len(report['entropy']) == len(report['asymmetry']) == 2
 
@@ -191,23 +150,11 @@ def test_graphs_may_be_inferred_in_another_way(make_model, systems, batches,
         mean(errors).item(), rel=1e-4)
 
 
-def test_given_graphs_are_not_judged(make_model, systems, batches, units):
-    model = make_model(NRI)
-
-    def true_graph(batch):
-        return batch.edge_label @ torch.tensor([[2], [1]]), None
-
-    report = evaluate(model, batches, units, [2, 2], horizons=(4, ),
-                      infer=true_graph)
+def test_given_graphs_are_not_judged(make_model, batches, units):
+    report = evaluate(
+        make_model(NRI), batches, units, [2, 2], horizons=(4, ),
+        infer=lambda batch: (batch.edge_label @ torch.tensor([[2], [1]]), None))
     assert report.keys() == {'num_systems', 'rollout_mse', 'static_mse'}
-    errors = []
-    for data in systems:
-        edge_attr = model.latent.encode_types(true_graph(data)[0])
-        with torch.no_grad():
-            out = rollout(model, data, edge_attr, horizon=4)
-        errors.append(((out - data.y[:, 1:]) / units.scale).square())
-    assert report['rollout_mse'][4] == pytest.approx(
-        mean(errors).item(), rel=1e-4)
 
 
 def test_an_encoder_alone_needs_no_continuation(make_model, batches, units):
@@ -218,40 +165,6 @@ def test_an_encoder_alone_needs_no_continuation(make_model, batches, units):
     report = evaluate(model, batches, units, [2, 2], horizons=())
     assert whole.keys() - report.keys() == {'rollout_mse', 'static_mse'}
     assert report == {key: whole[key] for key in report}
-
-
-def test_the_linear_step_is_a_floor_of_rollouts(make_model, systems, batches,
-                                                units):
-    step = LinearStep(4)
-    step.weight.normal_(std=0.1)
-    report = evaluate(make_model(FNRI), batches, units, [2, 2],
-                      horizons=(1, 10), linear_step=step)
-    for horizon in (1, 10):
-        errors = []
-        for data in systems:
-            y = units(data.y)
-            errors.append(
-                (linear_rollout(step, y, horizon) - y[:, 1:]).square())
-        assert report['linear_mse'][horizon] == pytest.approx(
-            mean(errors).item(), rel=1e-4)
-
-
-def test_each_batch_is_encoded_once(make_model, batches, units):
-    model, calls = make_model(FNRI), []
-    model.encoder.register_forward_hook(lambda *args: calls.append(args))
-    evaluate(model, batches, units, [2, 2])
-    assert len(calls) == len(batches)
-
-
-def test_refined_graphs_are_judged_by_their_own_posterior(
-        make_model, batches, units):
-    model = make_model(FNRI)
-    plain = evaluate(model, batches, units, [2, 2], horizons=())
-    report = evaluate(
-        model, batches, units, [2, 2], horizons=(),
-        infer=lambda data: refine(model, data, [AnnealingStep(0.1, 0.5)]))
-    assert report.keys() == plain.keys()
-    assert report['entropy'] != plain['entropy']
 
 
 def test_horizons_beyond_the_trajectory_are_left_out(make_model, batches,
@@ -274,14 +187,12 @@ def test_report_is_plain_and_the_model_is_as_before(make_model, batches, units):
 
 def test_what_cannot_be_evaluated_is_refused(make_model, systems, units):
     model = make_model(FNRI)
-    with pytest.raises(ValueError, match='no systems to evaluate on'):
+    with pytest.raises(ValueError, match='no systems'):
         evaluate(model, [], units, [2, 2])
-    with pytest.raises(ValueError, match='no systems to evaluate on'):
-        evaluate(model, [], units, [2, 2], horizons=())
-    with pytest.raises(ValueError, match='continuations y of 12 frames'):
+    with pytest.raises(ValueError, match='horizons'):
         evaluate(model, systems, units, [2, 2], horizons=(12, 20))
     del systems[0].y
-    with pytest.raises(ValueError, match='no continuation y'):
+    with pytest.raises(ValueError, match='continuation'):
         evaluate(model, systems, units, [2, 2])
 
 

@@ -45,15 +45,6 @@ def test_right_laws_are_in_the_order_of_the_forces(systems, laws, relabelling):
     assert len(curves.error) == 2 and max(curves.error) < 2e-3
 
 
-def test_errors_are_of_the_force_that_a_law_stands_for(systems):
-    layer = make_layer(lambda r: 0.9 * Charge().magnitude(r),
-                       Spring().magnitude)
-    spring, charge = law_curves(layer, systems, SWAPPED).error
-    assert spring < 2e-3 and charge == pytest.approx(0.1, rel=0.02)
-    # In the wrong order, both are far off.
-    assert min(law_curves(layer, systems, SAME).error) > 0.5
-
-
 def test_distances_are_those_of_all_frames(systems):
     layer = make_layer(Spring().magnitude, Charge().magnitude)
     curves = law_curves(layer, systems)
@@ -113,15 +104,6 @@ def test_types_of_a_layer_have_a_force_each(tmp_path):
     assert curves.names == ['law 0', 'law 1'] and curves.error is None
 
 
-def test_phases_have_no_forces(tmp_path, uncompiled_kuramoto):
-    systems = ParticleSystems(str(tmp_path), 'kuramoto', 'test',
-                              num_systems=(1, 1, 2),
-                              transform=SplitTrajectory(49))
-    layer = make_layer(Spring().magnitude)
-    curves = law_curves(layer, systems, Relabelling((2, ), ((0, ), (1, ))))
-    assert curves.true is None and curves.error is None
-
-
 def test_particles_in_one_place_have_no_distance(systems):
     layer = make_layer(Spring().magnitude, Charge().magnitude)
     data = systems[0]
@@ -131,24 +113,6 @@ def test_particles_in_one_place_have_no_distance(systems):
     data.x[:] = data.y[:] = 1.
     with pytest.raises(ValueError, match='no two particles at a distance'):
         law_curves(layer, [data])
-
-
-def test_laws_of_double_precision_are_the_same(systems):
-    layer = make_layer(Spring().magnitude)
-    expected = law_curves(layer, systems).learned
-    assert expected.dtype == torch.float
-    torch.testing.assert_close(
-        law_curves(layer.double(), systems).learned, expected)
-
-
-def test_the_unit_of_data_of_ones_own_is_not_known(systems, tmp_path):
-    layer = make_layer(Spring().magnitude)
-    curves = law_curves(layer, systems)
-    assert (curves.unit, curves.force_unit) == ('m', 'N')
-    curves = law_curves(layer, [systems[0]])
-    assert curves.unit == curves.force_unit == 'unit of the data'
-    curves.save(str(tmp_path / 'laws.csv'))
-    assert list(pd.read_csv(tmp_path / 'laws.csv')) == ['distance', 'law 0']
 
 
 @pytest.mark.parametrize('relabelling, columns', [

@@ -6,14 +6,15 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from pyg_fnri.inference import AnnealingStep, refine
-from pyg_fnri.inference.evidence import find_choices
+from pyg_fnri.data import from_trajectory
+from pyg_fnri.inference import AnnealingStep, noise, refine, sample_posterior
+from pyg_fnri.inference.evidence import DecoderEvidence
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
-from pyg_fnri.inference.refine import ANNEALING
+from pyg_fnri.inference.likelihood import StudentErrors
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.nn import FNRI, LinearStep, OverLinearStep
 
-FAMILIES = ['nri', 'fnri', 'sfnri']
+MODULE = import_module(refine.__module__)
 
 
 def share(edge_type, truth):
@@ -21,10 +22,12 @@ def share(edge_type, truth):
     return (edge_type == truth).all(-1).double().mean().item()
 
 
-def assert_same(found, other):
-    assert torch.equal(found.edge_type, other.edge_type)
-    for q, expected in zip(found.posterior, other.posterior):
-        torch.testing.assert_close(q, expected, atol=1e-3, rtol=0)
+def noisy(systems, size):
+    """The systems, observed with noise."""
+    batch = Batch.from_data_list(systems)
+    spread = batch.x.flatten(0, 1).std(0)
+    batch.x = batch.x + size * spread * torch.randn(batch.x.size())
+    return batch
 
 
 @pytest.fixture
@@ -33,7 +36,7 @@ def guess(batch, flip):
     return flip(batch.edge_label, batch.edge_index, 0.15)
 
 
-@pytest.mark.parametrize('family', FAMILIES)
+@pytest.mark.parametrize('family', ['nri', 'fnri', 'sfnri'])
 def test_laws_mend_the_encoders_graph(batch, guess, make_model, to_types,
                                       family):
     truth = to_types(batch.edge_label, family)
@@ -41,12 +44,12 @@ def test_laws_mend_the_encoders_graph(batch, guess, make_model, to_types,
     assert share(model.predict(batch), truth) < 0.75
     edge_type, posterior = refine(model, batch, num_restarts=0)
     assert share(edge_type, truth) > 0.97
-    # The posterior is that of the same graph.
     for layer, q in enumerate(posterior):
-        assert q.size() == (960, model.latent.num_edge_types[layer])
         torch.testing.assert_close(q.sum(-1), torch.ones(960))
         sure = q.gather(1, edge_type[:, layer:layer + 1])
         assert (sure > 0.5).double().mean() > 0.99
+    unchanged = refine(model, batch, annealing=[]).edge_type
+    assert torch.equal(unchanged, model.predict(batch))
 
 
 def test_directions_apart(simulate_systems, make_model):
@@ -62,137 +65,52 @@ def test_directions_apart(simulate_systems, make_model):
     apart, together = (refine(make_model(guess, undirected=undirected), batch,
                               num_restarts=0).edge_type
                        for undirected in (False, True))
-    assert share(apart, truth) > 0.98
-    # Where both directions of a pair are one, it cannot be both.
-    assert share(together, truth) < 0.7
-    pairs = find_choices(batch.edge_index, True)
-    assert torch.equal(together[pairs.edge], together[pairs.reverse])
-    assert not torch.equal(apart[pairs.edge], apart[pairs.reverse])
-
-
-@pytest.mark.parametrize('num_particles', [10, 15])
-def test_many_particles_from_any_guess(simulate_systems, make_model,
-                                       num_particles):
-    batch = Batch.from_data_list(simulate_systems(4, num_particles))
-    # No better than chance, and sure of itself.
-    guess = torch.randint(2, batch.edge_label.size())
-    model = make_model(guess, confidence=4.0)
-    found = refine(model, batch, num_restarts=0)
-    assert share(found.edge_type, batch.edge_label) > 0.99
-    # As sweeps alone do not.
-    search = GraphSearch(model, batch)
-    layer = model.decoder.layer
-    transitions = Transitions([batch.x], search.choices, layer.interval,
-                              layer.half_width)
-    for stage in ANNEALING:
-        search.sweep(ImpulseEvidence(transitions, layer), stage)
-    assert share(search.result().edge_type, batch.edge_label) < 0.9
-
-
-def test_a_likelihood_is_fitted_to_what_is_left_over(systems, make_model, flip,
-                                                     monkeypatch):
-    batch = Batch.from_data_list(systems[:32])
-    spread = batch.x.flatten(0, 1).std(0)
-    batch.x = batch.x + 0.03 * spread * torch.randn(batch.x.size())
-    model = make_model(flip(batch.edge_label, batch.edge_index, 0.15))
-    right = []
-    for num_fits in (2, 0):
-        monkeypatch.setattr(import_module(refine.__module__), 'NUM_FITS',
-                            num_fits)
-        found = refine(model, batch, num_restarts=0)
-        right.append(share(found.edge_type, batch.edge_label))
-    assert right[0] > 0.95 and right[1] < right[0] - 0.05
+    assert share(apart, truth) > 0.98 and share(together, truth) < 0.7
 
 
 def test_restarts_find_what_the_guess_does_not_lead_to(simulate_systems,
-                                                       make_model):
+                                                       make_model, monkeypatch):
     batch = Batch.from_data_list(simulate_systems(6, 8))
     guess = torch.randint(2, batch.edge_label.size())
     # Half the evidence a choice, and twice as many of them.
     model = make_model(guess, confidence=10.0, undirected=False)
+    state = torch.get_rng_state()
     without = refine(model, batch, num_restarts=0).edge_type
     found = refine(model, batch, num_restarts=8).edge_type
+    assert torch.equal(torch.get_rng_state(), state)
     assert share(without, batch.edge_label) < 0.99
     assert share(found, batch.edge_label) > 0.995
+    # Systems whose graph has been found again are left alone.
+    sweep, active = GraphSearch.sweep, []
+
+    def counted(search, *args):
+        active.append(int(search.active.sum()))
+        return sweep(search, *args)
+
+    monkeypatch.setattr(GraphSearch, 'sweep', counted)
     again = refine(model, batch, num_restarts=8).edge_type
     assert torch.equal(found, again)
+    assert active[-1] == active[0] == 6 * 56 > active[-2]
+    assert active[:-1] == sorted(active[:-1], reverse=True)
 
 
-def test_restarts_take_a_generator_of_their_own(systems, make_model):
-    batch = Batch.from_data_list(systems[:4])
-    model = make_model(batch.edge_label)
-    state = torch.get_rng_state()
-    refine(model, batch)
-    assert torch.equal(torch.get_rng_state(), state)
-    generator = torch.Generator().manual_seed(3)
-    before = generator.get_state()
-    refine(model, batch, num_restarts=1, generator=generator)
-    assert not torch.equal(generator.get_state(), before)
-
-
-def test_labels_and_continuation_are_not_looked_at(systems, make_model, flip):
-    batch = Batch.from_data_list(systems[:6])
-    model = make_model(flip(batch.edge_label, batch.edge_index, 0.2))
-    expected = refine(model, batch)
+def test_labels_and_continuation_are_not_used(systems, make_model, flip):
+    batch = noisy(systems[:6], 0.02)
+    model = make_model(flip(batch.edge_label, batch.edge_index, 0.2)).train()
+    before = copy.deepcopy(model.state_dict())
     poisoned = batch.clone()
-    poisoned.edge_label = 9 - batch.edge_label
-    poisoned.y = batch.y * math.nan
-    assert_same(refine(model, poisoned), expected)
-    del poisoned.edge_label, poisoned.y
-    assert_same(refine(model, poisoned), expected)
+    poisoned.edge_label, poisoned.y = 9 - batch.edge_label, batch.y * math.nan
+    for infer in (refine, lambda *args: sample_posterior(*args, 3, 2, 0)):
+        found, expected = infer(model, poisoned), infer(model, batch)
+        assert torch.equal(found.edge_type, expected.edge_type)
+        assert all(map(torch.equal, found.posterior, expected.posterior))
+    # The model is left as it is.
+    assert model.training and model.decoder.layer.training
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, before[key]), key
 
 
-@pytest.mark.parametrize('family', [
-    pytest.param(family, marks=[pytest.mark.slow] * (family != 'fnri'))
-    for family in FAMILIES
-])
-def test_systems_side_by_side_equal_one_by_one(systems, make_model, flip,
-                                               family):
-    batch = Batch.from_data_list(systems[:6])
-    guess = flip(batch.edge_label, batch.edge_index, 0.2)
-    together = refine(make_model(guess, family), batch, num_restarts=0)
-    for i, part in enumerate(guess.split(20)):
-        rows = slice(20 * i, 20 * i + 20)
-        alone = refine(make_model(part, family), systems[i], num_restarts=0)
-        assert torch.equal(together.edge_type[rows], alone.edge_type)
-        for q, expected in zip(together.posterior, alone.posterior):
-            torch.testing.assert_close(q[rows], expected, atol=1e-3, rtol=0)
-
-
-def test_systems_of_different_size(simulate_systems, make_model, flip):
-    systems = [
-        data for pair in zip(simulate_systems(12, 3), simulate_systems(12, 6),
-                             simulate_systems(12, 2)) for data in pair
-    ]
-    batch = Batch.from_data_list(systems)
-    guess = flip(batch.edge_label, batch.edge_index, 0.2)
-    found = refine(make_model(guess), batch, num_restarts=0)
-    assert share(found.edge_type, batch.edge_label) > 0.95
-    start = 0
-    for data in systems[:6]:
-        rows = slice(start, start + data.num_edges)
-        start += data.num_edges
-        alone = refine(make_model(guess[rows]), data, num_restarts=0)
-        assert torch.equal(found.edge_type[rows], alone.edge_type)
-
-
-def test_candidates_that_leave_out_what_does_not_interact(
-        systems, make_model, flip):
-    kept = []
-    for data in systems[:20]:
-        data = data.clone()
-        edges = data.edge_label.any(-1)
-        data.edge_index = data.edge_index[:, edges]
-        data.edge_label = data.edge_label[edges]
-        kept.append(data)
-    batch = Batch.from_data_list(kept)
-    assert batch.num_edges < 350
-    guess = flip(batch.edge_label, batch.edge_index, 0.2)
-    found = refine(make_model(guess), batch, num_restarts=0)
-    assert share(found.edge_type, batch.edge_label) > 0.97
-
-
-def test_any_decoder(systems, monkeypatch):
+def test_any_decoder(systems):
     # One that has learned nothing changes little, but something.
     batch = Batch.from_data_list(systems[:3])
     model = FNRI(4, 49, [2, 2], 8, undirected=True)
@@ -202,43 +120,17 @@ def test_any_decoder(systems, monkeypatch):
     annealing = [AnnealingStep(0.3, 1.0), AnnealingStep(0.01, 0.1)]
     found = refine(model, batch, annealing)
     assert (found.edge_type != model.predict(batch)).any()
-    # The likelihood is that of all systems, in any order, and of copies that
-    # of one.
+    # The likelihood is that of all systems, in any order.
     other = Batch.from_data_list([systems[i] for i in (2, 0, 1)])
     moved = refine(model, other, annealing).edge_type.split(20)
     assert torch.equal(torch.cat([*moved[1:], moved[0]]), found.edge_type)
-    alone = refine(model, systems[1], annealing).edge_type
-    copies = refine(model, Batch.from_data_list(systems[1:2] * 3), annealing)
-    assert torch.equal(copies.edge_type, alone.repeat(3, 1))
-    # And it is fitted here, too.
-    monkeypatch.setattr(import_module(refine.__module__), 'NUM_FITS', 0)
-    unfitted = refine(model, batch, annealing)
-    assert not torch.equal(unfitted.edge_type, found.edge_type)
-
-
-def test_without_stages_the_encoders_graph_stays(batch, guess, make_model):
-    model = make_model(guess)
-    found = refine(model, batch, annealing=[])
-    assert torch.equal(found.edge_type, model.predict(batch))
-
-
-def test_model_is_left_as_it_is(systems, make_model):
-    model = make_model(systems[0].edge_label).train()
-    before = copy.deepcopy(model.state_dict())
-    found = refine(model, systems[0])
-    assert all(part.training for part in model.modules())
-    assert not any(q.requires_grad for q in found.posterior)
-    for key, value in model.state_dict().items():
-        assert torch.equal(value, before[key]), key
 
 
 def test_walls_are_no_forces_to_those_who_know_them(make_model, flip,
                                                     simulate_systems):
-    systems = simulate_systems(60, 5, box_half_width=1.0, position_std=0.3)
-    batch = Batch.from_data_list(systems)
     # A few frames with some noise, which does not stand out as walls do.
-    spread = batch.x.flatten(0, 1).std(0)
-    batch.x = batch.x + 0.02 * spread * torch.randn(batch.x.size())
+    batch = noisy(simulate_systems(60, 5, box_half_width=1.0, position_std=0.3),
+                  0.02)
     batch.x = batch.x[:, :12]
     guess = flip(batch.edge_label, batch.edge_index, 0.2)
     known, unknown, everywhere = (refine(make_model(guess, half_width=walls),
@@ -246,46 +138,102 @@ def test_walls_are_no_forces_to_those_who_know_them(make_model, flip,
                                   for walls in (1.0, None, 1e-3))
     right = share(known, batch.edge_label)
     assert right > 0.9 and share(unknown, batch.edge_label) < right - 0.015
-    # Where all frames are close to a wall, there is nothing but the guess.
+    # Where all frames are close to a wall, the guess is all there is.
     assert torch.equal(everywhere, guess)
-
-
-def test_frames_of_the_wrong_kind(systems, make_model):
-    data, model = systems[0], make_model(systems[0].edge_label)
-    for change, error, message in [
-        (dict(x=data.x * math.nan), ValueError, 'finite trajectories'),
-        (dict(x=data.x[:, :1]), ValueError, 'T = 2 frames or more'),
-        (dict(x=data.x[..., :3]), ValueError, '4 features'),
-        (dict(x=data.x[:, 0]), ValueError, r'but got \[5, 4\]'),
-        (dict(x=data.x.double()), TypeError, 'torch.float32'),
-        (dict(x=None), ValueError, 'it has no x'),
-        (dict(edge_index=None), ValueError, 'it has no edge_index'),
-    ]:
-        system = Data(**{'x': data.x, 'edge_index': data.edge_index, **change})
-        with pytest.raises(error, match=message):
-            refine(model, system)
+    with pytest.raises(ValueError, match='half_width'):
+        sample_posterior(make_model(guess, half_width=1e-3), batch)
 
 
 def test_no_candidate_edges(make_model):
     model = make_model(torch.empty(0, 2, dtype=torch.long))
-    data = Data(x=torch.randn(3, 6, 4),
-                edge_index=torch.empty(2, 0, dtype=torch.long))
+    data = Data(x=torch.randn(3, 6, 4), edge_index=torch.empty(2, 0).long())
     assert refine(model, data).edge_type.size() == (0, 2)
+    assert sample_posterior(model, data, 2, 1).posterior[1].size() == (0, 2)
 
 
-@pytest.mark.parametrize(
-    'laws', [True, pytest.param(None, marks=pytest.mark.slow)])
-def test_twice_the_mass_takes_twice_the_force(batch, guess, make_model, laws):
-    model = make_model(guess, laws=laws)
-    data = batch.clone()
+def test_twice_the_mass_takes_twice_the_force(batch, guess, make_model):
+    model, data = make_model(guess), batch.clone()
     data.mass = torch.full_like(batch.x[:, 0, 0], 2.0)
-    if laws:
-        expected = refine(model, batch, num_restarts=0)
-        model.decoder.layer.law.value.data *= 2
-        assert_same(refine(model, data, num_restarts=0), expected)
-        assert share(expected.edge_type, batch.edge_label) > 0.97
+    expected = refine(model, batch, num_restarts=0)
+    model.decoder.layer.law.value.data *= 2
+    found = refine(model, data, num_restarts=0)
+    assert torch.equal(found.edge_type, expected.edge_type)
     # Masses are not left out by other decoders either.
-    stage = [AnnealingStep(0.3, 0.0)]
-    assert not torch.equal(
-        refine(model, data, stage, num_restarts=0).posterior[0],
-        refine(model, batch, stage, num_restarts=0).posterior[0])
+    model, stage = make_model(guess, laws=None), [AnnealingStep(0.3, 0.0)]
+    light, heavy = (refine(model, x, stage).posterior[0] for x in (batch, data))
+    assert not torch.equal(light, heavy)
+
+
+def exact_posterior(model, data, likelihood):
+    """The probability of each layer-graph's types, by going through all
+    graphs of one system."""
+    search, layer = GraphSearch(model, data), model.decoder.layer
+    if hasattr(layer, 'law'):
+        evidence = ImpulseEvidence(
+            Transitions([data.x], search.choices, 0.1, 5.0), layer)
+    else:
+        evidence = DecoderEvidence(model, data.x, data.edge_index,
+                                   search.choices)
+    graphs = torch.cartesian_prod(*[torch.arange(len(search.options))] *
+                                  len(search.choice))
+    scores = []
+    for search.choice in graphs.view(-1, len(search.choice)):
+        scores.append(-search.cost(evidence, likelihood).sum())
+    probability = torch.stack(scores).softmax(0)
+    assert probability.max() < 0.8
+    one_hot = torch.nn.functional.one_hot(graphs.view(len(scores), -1),
+                                          len(search.options)).float()
+    search.conditional = torch.einsum('g,gvm->vm', probability, one_hot).log()
+    return search.result().posterior
+
+
+@pytest.mark.parametrize('num_particles, family, undirected', [
+    (2, 'nri', True),
+    (3, 'fnri', True),
+    (3, 'sfnri', True),
+    (2, 'fnri', False),
+    (3, None, True),
+])
+def test_frequencies_are_those_of_all_graphs(systems, make_model, monkeypatch,
+                                             num_particles, family, undirected):
+    # Seen so shortly that several graphs are possible; many chains of it.
+    data, copies = from_trajectory(systems[4].x[:num_particles, :8]), 300
+    scale = (0.4, ) * 4 if family else (0.2, ) * 4
+    likelihood = StudentErrors((3.0, 3.0, 5.0, 5.0), scale, (0.1, ) * 4, 0.5)
+    # In place of the fitted one, of errors as they are.
+    monkeypatch.setattr(noise, 'NEGLIGIBLE', 1.0)
+    monkeypatch.setattr(MODULE, 'fit_errors', lambda *args: likelihood)
+    if family:
+        label = torch.zeros(data.num_edges, 2).long()
+        one, many = (make_model(label.repeat(k, 1), family, 0.5, undirected)
+                     for k in (1, copies))
+    else:
+        one = many = FNRI(4, 8, [2, 2], 8, undirected=True)
+        one.scaling.fit(data.x)
+        linear_step = LinearStep(4).fit(one.scaling(systems[3].x))
+        one.decoder.layer = OverLinearStep(one.decoder.layer, linear_step)
+        for p in one.decoder.parameters():
+            p.data.mul_(3)  # Untrained, it hardly depends on the graph.
+    exact = exact_posterior(one, data, likelihood)
+    batch = Batch.from_data_list([data] * copies)
+    _, posterior = sample_posterior(many, batch, 12, 8, num_restarts=0)
+    for q, expected in zip(posterior, exact):
+        mean = q.view(copies, data.num_edges, -1).mean(0)
+        torch.testing.assert_close(mean, expected, atol=0.02, rtol=0)
+
+
+def test_samples_tell_noise_from_forces(systems, make_model, flip):
+    batch = noisy(systems[:48], 0.02)
+    model = make_model(flip(batch.edge_label, batch.edge_index, 0.1))
+    edge_type, posterior = sample_posterior(model, batch, 12, 8, 2)
+    assert share(edge_type, batch.edge_label) > 0.98
+    sure = torch.stack([q.max(-1).values for q in posterior]).prod(0).mean()
+    assert sure == pytest.approx(share(edge_type, batch.edge_label), abs=0.02)
+    runs = [
+        sample_posterior(model, batch, 1, 1, 0, generator)
+        for generator in (None, None, torch.Generator().manual_seed(2))
+    ]
+    assert all(map(torch.equal, runs[0].posterior, runs[1].posterior))
+    assert not all(map(torch.equal, runs[1].posterior, runs[2].posterior))
+    with pytest.raises(ValueError, match='burn_in'):
+        sample_posterior(model, batch, burn_in=0)

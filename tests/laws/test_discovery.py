@@ -1,12 +1,17 @@
+import itertools
+from types import SimpleNamespace
+
 import pytest
 import torch
+from known_laws import LAWS
 from torch_geometric.data import Batch
 
 from pyg_fnri.inference import AnnealingStep, refine
+from pyg_fnri.inference.evidence import all_types
 from pyg_fnri.laws import discover_force_laws
-from pyg_fnri.laws.discovery import held_out_cost
-from pyg_fnri.laws.law_fit import LawFit
-from pyg_fnri.simulation import Charge, Spring
+from pyg_fnri.laws.discovery import align, held_out_cost
+from pyg_fnri.laws.fit import LawFit, State
+from pyg_fnri.nn import CategoricalLatent, SigmoidLatent
 
 FEW = [AnnealingStep(0.1, 0.5)]
 
@@ -33,20 +38,12 @@ class Opinion(torch.nn.Module):
 @pytest.fixture
 def make_blank(make_model):
     """A model without laws, and an encoder of one's choice."""
-    def make(encoder, **kwargs):
-        model = make_model(torch.zeros(0, 2, dtype=torch.long), laws=False,
-                           **kwargs)
+    def make(encoder):
+        model = make_model(torch.zeros(0, 2, dtype=torch.long), laws=False)
         model.encoder = encoder
         return model
 
     return make
-
-
-@pytest.fixture
-def in_short(monkeypatch):
-    """Laws that are told apart in one round."""
-    monkeypatch.setattr('pyg_fnri.laws.disentangle.NUM_TRIED', 1)
-    monkeypatch.setattr('pyg_fnri.laws.disentangle.MAX_ROUNDS', 1)
 
 
 def generator(seed=0):
@@ -59,13 +56,13 @@ def right(edge_type, label):
                for order in ([0, 1], [1, 0]))
 
 
-def test_laws_and_graphs_from_nothing(systems, make_blank):
+def test_laws_and_graphs_from_scratch(systems, make_blank):
     batch = Batch.from_data_list(systems[:40])
     model, starts, history = make_blank(Clueless([0.2, 0., 0., 0.1])), [], []
     found = discover_force_laws(model, batch, generator(), num_pilot=20,
                                 on_start=starts.append,
                                 on_iteration=history.append)
-    # The encoder's graphs lack a type in each layer, which nothing fits.
+    # The encoder's graphs lack a type in each layer: no start from these.
     assert [s.number for s in found.starts] == list(range(1, len(starts) + 1))
     assert starts == found.starts and found.confirmed
     assert found.best == min(starts, key=lambda s: s.cost)
@@ -76,11 +73,48 @@ def test_laws_and_graphs_from_nothing(systems, make_blank):
     assert right(refine(model, batch).edge_type, batch.edge_label) > 0.98
     distance = torch.linspace(0.4, 4.0, 30)
     laws = model.decoder.layer.law(distance)
-    spring, charge = Spring().magnitude(distance), Charge().magnitude(distance)
     if laws[0, 0] > laws[1, 0]:  # A charge's force is the stronger one there.
         laws = laws.flip(0)
-    assert ((laws[0] - spring).abs().sum() < 0.03 * spring.abs().sum())
-    assert ((laws[1] - charge).abs().sum() < 0.03 * charge.abs().sum())
+    true = torch.stack([law(distance) for law in LAWS['fnri']])
+    assert ((laws - true).abs().sum(1) < 0.03 * true.abs().sum(1)).all()
+
+
+def test_laws_depend_on_frames_and_the_generator_alone(systems, make_blank):
+    batch = Batch.from_data_list(systems[:8])
+
+    def laws(seed=0, **change):
+        data = batch.clone()
+        for key, value in change.items():
+            data[key] = value
+        model = make_blank(Opinion())
+        found = discover_force_laws(model, data, generator(seed), FEW,
+                                    max_starts=2, max_rounds=0)
+        assert len(found.starts) == 2
+        return model.decoder.layer.law.value.data
+
+    table = laws()
+    assert torch.equal(table, laws(edge_label=1 - batch.edge_label))
+    assert torch.equal(table, laws(edge_label=None))
+    assert not torch.equal(table, laws(1))
+
+
+@pytest.mark.parametrize('num_systems', [1, 2])
+def test_few_systems(systems, make_blank, num_systems):
+    # Those in which most happens.
+    systems = sorted(systems, key=lambda data: -data.edge_label.sum())
+    batch = Batch.from_data_list(systems[:num_systems])
+    model = make_blank(Opinion())
+    discover_force_laws(model, batch, generator(), FEW, max_starts=2,
+                        max_rounds=0)
+    assert refine(model, batch).edge_type.size() == (20 * num_systems, 2)
+
+
+def test_no_start(batch, make_blank):
+    for encoder, max_starts in ((Clueless([1., 0., 0.,
+                                           1.]), 1), (Opinion(), 0)):
+        with pytest.raises(ValueError, match='no start'):
+            discover_force_laws(make_blank(encoder), batch, generator(), FEW,
+                                max_starts=max_starts)
 
 
 def test_held_out_systems_judge_laws(systems, make_model):
@@ -92,82 +126,96 @@ def test_held_out_systems_judge_laws(systems, make_model):
     assert costs == sorted(costs) and costs[0] < 0.1 * costs[-1]
 
 
-def test_frames_to_come_are_not_looked_at_for_graphs(systems, make_model):
+def test_graphs_come_from_other_frames_than_the_cost(systems, make_model):
     batch = Batch.from_data_list(systems[:16])
-    data = batch.clone()
-    judge = LawFit(make_model(batch.edge_label), data)
-    held_out_cost(judge, generator())
-    before = judge.search.choice
-    data.y = data.y.flip(1)
-    judge = LawFit(make_model(batch.edge_label), data)
-    held_out_cost(judge, generator())
-    assert torch.equal(judge.search.choice, before)
 
-
-def test_frames_without_a_gap_are_halved(systems, make_model):
-    batch = Batch.from_data_list(systems[:8])
-    batch.x = batch.x[:, :1]  # No transition to infer graphs from.
-    judge = LawFit(make_model(batch.edge_label), batch)
-    assert held_out_cost(judge, generator()) < -1
-
-
-def test_laws_are_not_judged_where_graphs_come_from(systems, make_blank,
-                                                    make_model):
-    batch, starts = Batch.from_data_list(systems[:8]), []
-    batch.x, batch.y = batch.x[:, :2], None
-    judge = LawFit(make_model(batch.edge_label), batch)
-    with pytest.raises(ValueError, match='at least two, but there is 1; obs'):
-        held_out_cost(judge, generator())
-    with pytest.raises(ValueError, match='at least two, but there is 1; obs'):
-        discover_force_laws(make_blank(Opinion()), batch, generator(), FEW,
-                            on_start=starts.append)
-    assert starts == []
-
-
-@pytest.mark.slow
-def test_labels_are_not_looked_at(systems, make_blank, in_short):
-    batch, tables = Batch.from_data_list(systems[:8]), []
-    for labels in (batch.edge_label, 1 - batch.edge_label, None):
+    def judge(**change):
         data = batch.clone()
-        data.edge_label = labels
-        model = make_blank(Opinion())
-        discover_force_laws(model, data, generator(), FEW, max_starts=1)
-        tables.append(model.decoder.layer.law.value.data)
-    assert torch.equal(tables[0], tables[1])
-    assert torch.equal(tables[0], tables[2])
+        for key, value in change.items():
+            data[key] = value
+        fit = LawFit(make_model(batch.edge_label), data)
+        return held_out_cost(fit, generator()), fit.search.choice
+
+    cost, graphs = judge()
+    other_cost, other_graphs = judge(y=batch.y.flip(1))
+    assert torch.equal(graphs, other_graphs) and cost != other_cost
+    # Frames without a gap are halved.
+    assert judge(x=batch.x[:, :1])[0] < -1
+    with pytest.raises(ValueError, match='takes two, but there is 1'):
+        judge(x=batch.x[:, :2], y=None)
 
 
-@pytest.mark.slow
-def test_same_generator_same_laws(systems, make_blank, in_short):
-    batch, tables = Batch.from_data_list(systems[:8]), []
-    for seed in (1, 1, 2):
-        model = make_blank(Opinion())
-        found = discover_force_laws(model, batch, generator(seed), FEW,
-                                    max_starts=2)
-        assert len(found.starts) == 2
-        tables.append(model.decoder.layer.law.value.data)
-    assert torch.equal(tables[0], tables[1])
-    assert not torch.equal(tables[0], tables[2])
+# The order of layers and types.
 
 
-@pytest.mark.parametrize('num_systems',
-                         [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_few_systems(systems, make_blank, in_short, num_systems):
-    # Those in which most happens.
-    systems = sorted(systems, key=lambda data: -data.edge_label.sum())
-    batch = Batch.from_data_list(systems[:num_systems])
-    model = make_blank(Opinion())
-    discover_force_laws(model, batch, generator(), FEW, max_starts=2)
-    assert refine(model, batch).edge_type.size() == (20 * num_systems, 2)
+def make_search(latent, log_posterior):
+    types = all_types(latent)
+    return SimpleNamespace(types=types, options=latent.encode_types(types),
+                           log_posterior=log_posterior)
 
 
-def test_a_start_that_nothing_can_be_fitted_to(batch, make_blank):
-    model = make_blank(Clueless([1., 0., 0., 1.]))
-    with pytest.raises(ValueError, match='max_starts to be at least 2'):
-        discover_force_laws(model, batch, generator(), FEW, max_starts=1)
+def score(search, choice):
+    return sum(
+        log_q.double().gather(1, types.unsqueeze(1)).sum().item()
+        for log_q, types in zip(search.log_posterior, search.types[choice].t()))
 
 
-def test_no_start_at_all(batch, make_blank):
-    with pytest.raises(ValueError, match='max_starts of at least 1, .* got 0'):
-        discover_force_laws(make_blank(Opinion()), batch, generator(), FEW,
-                            max_starts=0)
+def try_all(search, state):
+    """The first of the best orders of channels, one after the other."""
+    options, best = search.options, None
+    for order in itertools.permutations(range(options.size(1))):
+        least, option = torch.cdist(options[:, order], options).min(dim=1)
+        if least.any():
+            continue
+        found = State(state.laws[list(order)], option[state.choice])
+        if best is None or score(
+                search, found.choice) > score(search, best.choice) + 1e-4:
+            best = found
+    return best
+
+
+@pytest.mark.parametrize('latent', [
+    CategoricalLatent([2, 2], drop_null=True),
+    CategoricalLatent([3, 2, 3], drop_null=True),
+    CategoricalLatent([4], drop_null=True),
+    CategoricalLatent([2, 3]),
+    SigmoidLatent([2, 3]),
+], ids=repr)
+@pytest.mark.parametrize('same', [False, True])
+def test_the_best_of_all_orders(latent, same):
+    # The same for all pairs, and of like layers: many orders are as good.
+    posterior = [
+        torch.linspace(-3, -1, k).repeat(30, 1)
+        if same else torch.randn(30, k).log_softmax(-1)
+        for k in latent.num_edge_types
+    ]
+    search = make_search(latent, posterior)
+    num_options, num_channels = search.options.size()
+    state = State(
+        torch.arange(1., 1 + num_channels).unsqueeze(1),
+        torch.randint(num_options, (30, )))
+    out, expected = align(search, state), try_all(search, state)
+    assert torch.equal(out.laws, expected.laws)
+    assert torch.equal(out.choice, expected.choice)
+
+
+@pytest.mark.parametrize('sizes, drop_null', [([16], False), ([16], True),
+                                              ([2] * 8, True)])
+def test_many_channels(sizes, drop_null):
+    latent = CategoricalLatent(sizes, drop_null)
+    truth = torch.stack([torch.randint(k, (400, )) for k in sizes], -1)
+    search = make_search(latent,
+                         [(0.1 + torch.nn.functional.one_hot(t, k)).log()
+                          for t, k in zip(truth.t(), sizes)])
+    # Layers and types in another order, types without a channel apart.
+    found, null = truth.roll(1, 1), int(drop_null)
+    for layer, k in enumerate(sizes):
+        new = torch.cat([torch.arange(null), null + torch.randperm(k - null)])
+        found[:, layer] = new[found[:, layer]]
+    choice = (found.unsqueeze(1) == search.types).all(-1).long().argmax(-1)
+    laws = torch.arange(1., 1 + search.options.size(1)).unsqueeze(1)
+    out = align(search, State(laws, choice))
+    assert torch.equal(search.types[out.choice], truth)
+    # It is the same force everywhere.
+    assert torch.equal(search.options[out.choice] @ out.laws,
+                       search.options[choice] @ laws)

@@ -1,9 +1,16 @@
 import itertools
+import math
+from itertools import permutations, product
 
 import pytest
 import torch
 
-from pyg_fnri.metrics import Relabelling
+from pyg_fnri.metrics import Relabelling, assign
+from pyg_fnri.metrics.relabelling import (
+    best_assignment,
+    best_layerwise,
+    best_relabelling,
+)
 
 TYPES = [(0, 0), (0, 1), (1, 0), (1, 1)]
 
@@ -12,7 +19,7 @@ def test_relabelling_translates_types():
     relabelling = Relabelling((4, ), ((1, 0), (0, 0), (1, 1), (0, 1)))
     types = torch.tensor([[3], [0], [0], [2]])
     assert relabelling(types).tolist() == [[0, 1], [1, 0], [1, 0], [1, 1]]
-    with pytest.raises(ValueError, match='type 4 in layer 0'):
+    with pytest.raises(ValueError, match='beyond'):
         relabelling(types + 1)
 
 
@@ -27,10 +34,7 @@ def test_relabelling_reads_well():
         (4, ),
         swapped)) == ('0 -> (1, 0), 1 -> (0, 0), 2 -> (1, 1), 3 -> (0, 1)')
     entangled = ((0, 1), (1, 0), (1, 1), (0, 0))
-    assert str(Relabelling(
-        (2, 2),
-        entangled)) == ('(0, 0) -> (0, 1), (0, 1) -> (1, 0), (1, 0) -> (1, 1), '
-                        '(1, 1) -> (0, 0)')
+    assert str(Relabelling((2, 2), entangled)).startswith('(0, 0) -> (0, 1),')
 
 
 def test_joint_posterior_is_marginalised():
@@ -39,73 +43,126 @@ def test_joint_posterior_is_marginalised():
     first, second = relabelling.probabilities([q])
     torch.testing.assert_close(first, torch.tensor([[0.6, 0.4], [0., 1.]]))
     torch.testing.assert_close(second, torch.tensor([[0.3, 0.7], [1., 0.]]))
+    with pytest.raises(ValueError, match='logits'):
+        relabelling.probabilities([5 * q])
 
 
-def test_layers_that_only_change_places_keep_their_probabilities():
-    swapped = Relabelling((2, 2), tuple((1 - b, a) for a, b in TYPES))
+def test_posteriors_are_relabelled_layer_by_layer_or_mixed():
     q = [torch.rand(6, 2).softmax(-1) for _ in range(2)]
+    swapped = Relabelling((2, 2), tuple((1 - b, a) for a, b in TYPES))
     first, second = swapped.probabilities(q)
     torch.testing.assert_close(first, q[1].flip(-1))
     torch.testing.assert_close(second, q[0])
-
-
-def test_entangled_layers_share_their_probabilities():
     exclusive = Relabelling((2, 2), tuple((a, a ^ b) for a, b in TYPES))
     q = [torch.tensor([[0.9, 0.1]]), torch.tensor([[0.3, 0.7]])]
     first, second = exclusive.probabilities(q)
     torch.testing.assert_close(first, q[0])
-    torch.testing.assert_close(second, torch.tensor([[0.27 + 0.07,
-                                                      0.63 + 0.03]]))
+    torch.testing.assert_close(second, torch.tensor([[0.34, 0.66]]))
 
 
-def test_certain_posteriors_are_relabelled_as_types():
-    relabelling = Relabelling((2, 2), ((0, 1), (1, 0), (1, 1), (0, 0)))
-    types = torch.tensor(TYPES)
-    q = [torch.eye(2)[types[:, layer]] for layer in range(2)]
-    probabilities = relabelling.probabilities(q)
-    found = torch.stack([p.argmax(-1) for p in probabilities], dim=-1)
-    assert found.equal(relabelling(types))
-    assert all(p.sum(-1).equal(torch.ones(4)) for p in probabilities)
+PLAIN = tuple(itertools.product(range(3), range(2)))
+#: Predicted: layer 0 of the two types, layer 1 of three, numbered 0, 2, 1.
+OTHER = tuple((kind, layer) for layer in range(2) for kind in (0, 2, 1))
 
 
-@pytest.mark.parametrize('posterior, error, message', [
-    ([torch.rand(3, 2)], ValueError, 'of 1 layers, expected 2'),
-    ([torch.rand(3, 2), torch.rand(3, 3)], ValueError, 'sum to 1'),
-    ([torch.full((3, 2), .5), torch.full(
-        (2, 2), .5)], ValueError, r'shape \[2, 2\], expected \[3, 2\]'),
-    ([torch.full(
-        (3, 2), .5), torch.full(
-            (3, 2), torch.nan)], ValueError, 'layer 1 holds values'),
-    ([torch.full((3, 2), .5),
-      torch.tensor([[-1., 2.]] * 3)], ValueError, 'layer 1 holds values'),
-    ([torch.ones(3, 2, dtype=torch.long)] * 2, TypeError, 'floating-point'),
+@pytest.mark.parametrize('sizes, table, num_channels, channels', [
+    ((2, 2), TYPES, 2, [0, 1]),
+    ((2, 2), [(b, a) for a, b in TYPES], 2, [1, 0]),
+    ((2, 2), [(1 - a, b) for a, b in TYPES], 2, None),
+    ((2, 2), TYPES, 4, None),
+    ((4, ), TYPES, 1, None),
+    ((3, 2), PLAIN, 3, [0, 1, 2]),
+    ((2, 3), OTHER, 3, [2, 1, 0]),
+    ((4, ), TYPES, 3, None),
+    ((3, ), ((1, ), (0, ), (2, )), 2, None),
+    ((2, ), ((0, ), (2, )), 1, None),
 ])
-def test_what_is_no_posterior_is_refused(posterior, error, message):
-    with pytest.raises(error, match=message):
-        Relabelling((2, 2), tuple(TYPES)).probabilities(posterior)
+def test_each_force_has_the_channel_that_stands_for_it_alone(
+        sizes, table, num_channels, channels):
+    relabelling = Relabelling(sizes, tuple(table))
+    assert relabelling.channels(num_channels) == channels
 
 
-def test_each_force_has_the_channel_that_stands_for_it_alone():
-    plain = Relabelling((2, 2), tuple(TYPES))
-    assert plain.channels(2) == [0, 1]
-    order = Relabelling((2, 2), tuple((b, a) for a, b in TYPES))
-    assert order.channels(2) == [1, 0]
-    flipped = Relabelling((2, 2), tuple((1 - a, b) for a, b in TYPES))
-    assert flipped.channels(2) is None
-    assert plain.channels(4) is None
-    assert Relabelling((4, ), tuple(TYPES)).channels(1) is None
+def random_confusion(sizes):
+    num_types = math.prod(sizes)
+    return torch.randint(50, (num_types, num_types))
 
 
-def test_each_type_of_a_layer_has_its_channel():
-    # Layer 0 has three types, layer 1 two; and the other way round.
-    plain = tuple(itertools.product(range(3), range(2)))
-    assert Relabelling((3, 2), plain).channels(3) == [0, 1, 2]
-    # Predicted: layer 0 of the two types, layer 1 of three, numbered 0, 2, 1.
-    other = tuple((kind, layer) for layer in range(2) for kind in (0, 2, 1))
-    assert Relabelling((2, 3), other).channels(3) == [2, 1, 0]
-    # A channel that stands for two types at once.
-    assert Relabelling((4, ), tuple(TYPES)).channels(3) is None
-    # The null type of the prediction is no null type.
-    assert Relabelling((3, ), ((1, ), (0, ), (2, ))).channels(2) is None
-    # A true type without a channel.
-    assert Relabelling((2, ), ((0, ), (2, ))).channels(1) is None
+def score(confusion, joint, sizes):
+    """Edges right in all layers, and right layers, if predicted joint type p
+    means joint[p]."""
+    types = list(product(*map(range, sizes)))
+    combined = layers = 0
+    for p, row in enumerate(confusion.tolist()):
+        for t, count in enumerate(row):
+            same = sum(a == b for a, b in zip(types[joint[p]], types[t]))
+            combined += count * (same == len(sizes))
+            layers += count * same
+    return combined, layers
+
+
+def all_layerwise(predicted_sizes, sizes, fixed_null):
+    """All orders of layers x permutations of types within them."""
+    for order in permutations(range(len(sizes))):
+        if [predicted_sizes[p] for p in order] != list(sizes):
+            continue
+        for labels in product(*[permutations(range(k)) for k in sizes]):
+            if fixed_null and any(label[0] != 0 for label in labels):
+                continue
+            relabelled = [
+                tuple(label[old[p]] for p, label in zip(order, labels))
+                for old in product(*map(range, predicted_sizes))
+            ]
+            true = list(product(*map(range, sizes)))
+            yield [true.index(new) for new in relabelled]
+
+
+@pytest.mark.parametrize('predicted_sizes, sizes, counts', [
+    ([2, 2], [2, 2], (8, 2)),
+    ([2, 2, 2], [2, 2, 2], (48, 6)),
+    ([3, 2, 3], [3, 3, 2], (144, 8)),
+])
+@pytest.mark.parametrize('fixed_null', [False, True])
+def test_layerwise_search_equals_brute_force(predicted_sizes, sizes, counts,
+                                             fixed_null):
+    confusion = random_confusion(sizes)
+    ways = list(all_layerwise(predicted_sizes, sizes, fixed_null))
+    assert len(ways) == counts[fixed_null]
+    joint = best_relabelling(confusion, predicted_sizes, sizes, fixed_null)
+    assert joint.tolist() in ways
+    assert score(confusion, joint.tolist(),
+                 sizes) == max(score(confusion, way, sizes) for way in ways)
+
+
+@pytest.mark.parametrize('sizes', [[2, 2], [2, 3], [5]])
+@pytest.mark.parametrize('fixed_null', [False, True])
+def test_assignment_equals_brute_force(sizes, fixed_null):
+    confusion = random_confusion(sizes)
+    ways = [
+        way for way in permutations(range(len(confusion)))
+        if not fixed_null or way[0] == 0
+    ]
+    joint = best_relabelling(confusion, [math.prod(sizes)], sizes, fixed_null)
+    assert tuple(joint.tolist()) in ways
+    assert score(confusion, joint.tolist(),
+                 sizes) == max(score(confusion, way, sizes) for way in ways)
+
+
+def test_ties_go_to_right_layers_then_to_no_change():
+    confusion = torch.zeros(4, 4, dtype=torch.long)
+    confusion[0] = torch.tensor([5, 5, 0, 3])  # (0, 1) is half of (1, 1)
+    joint = best_layerwise(confusion, [2, 2], [2, 2], fixed_null=False)
+    assert joint.tolist() == [1, 0, 3, 2]
+    assert best_assignment(confusion, [2, 2]).tolist() == [1, 0, 2, 3]
+    same, sizes = torch.ones(8, 8, dtype=torch.long), [2, 2, 2]
+    for joint in (best_layerwise(same, sizes, sizes,
+                                 False), best_assignment(same, sizes)):
+        assert joint.tolist() == list(range(8))
+
+
+def test_assignments_are_exact_and_leave_the_fewest_out():
+    assert assign({(0, 0): 1, (1, 1): 1, (1, 0): 10}) == {0: 0, 1: 1}
+    assert assign({(0, 0): 1, (1, 0): 10}) == {1: 0}
+    large = 10**40
+    weight = {(0, 0): large, (1, 1): large, (0, 1): large, (1, 0): large + 1}
+    assert assign(weight) == {0: 1, 1: 0}

@@ -2,10 +2,21 @@ import copy
 import math
 import pickle
 
+import dense
+import numpy as np
 import pytest
 import torch
 
-from pyg_fnri.nn import ForceLaw
+from pyg_fnri.data import adjacency_to_edge_label, fully_connected
+from pyg_fnri.nn import (
+    ForceLaw,
+    ForceLawDecoder,
+    MinMaxScaling,
+    ResidualForceLaws,
+    StandardScaling,
+    per_mass,
+)
+from pyg_fnri.simulation import Charge, Spring, simulate
 
 
 @pytest.fixture
@@ -23,16 +34,6 @@ def between(law, num_distances=1000):
                           dtype=law.value.dtype)
 
 
-def test_new_laws_are_zero():
-    law = ForceLaw(2)
-    assert law.value.shape == (2, 26)
-    assert torch.equal(law(torch.rand(7)), torch.zeros(2, 7))
-
-
-def test_is_exact_at_the_knots(law):
-    torch.testing.assert_close(law(law.knots), law.value)
-
-
 @pytest.mark.parametrize('num_knots', [4, 5, 26])
 def test_parabolas_in_the_logarithm_are_exact_from_end_to_end(num_knots):
     law = ForceLaw(1, 0.1, 10.0, num_knots).double()
@@ -44,6 +45,7 @@ def test_parabolas_in_the_logarithm_are_exact_from_end_to_end(num_knots):
     law.value.data[0] = parabola(law.knots)
     distance = between(law)
     torch.testing.assert_close(law(distance)[0], parabola(distance))
+    torch.testing.assert_close(law(law.knots), law.value)
 
 
 def test_is_smooth(law):
@@ -63,47 +65,6 @@ def test_is_smooth(law):
     assert sides[0][1].abs().min() > 1e-3
 
 
-def test_slope_is_that_of_differences(law):
-    distance = between(law, 50)[1:-1].requires_grad_()
-    assert torch.autograd.gradcheck(law, distance)
-
-
-def test_depends_on_four_entries_around_a_distance(law):
-    distance = between(law, 200)
-    first, weight = law.interpolation(distance)
-    torch.testing.assert_close(weight.sum(-1), torch.ones(200).double())
-    entry = first.unsqueeze(-1) + torch.arange(4)
-    expected = (law.value[:, entry] * weight).sum(-1)
-    torch.testing.assert_close(law(distance), expected)
-    # The distance lies among the four, between the middle two but at the ends.
-    knots, eps = law.knots, 1e-9
-    assert (knots[first] <= distance + eps).all()
-    assert (knots[first + 3] >= distance - eps).all()
-    inner = (distance > knots[1]) & (distance < knots[-2])
-    assert (knots[first + 1] <= distance + eps)[inner].all()
-    assert (knots[first + 2] >= distance - eps)[inner].all()
-
-
-def test_is_linear_in_its_table(law):
-    distance = between(law)
-    first, other = law.value.data.clone(), torch.randn_like(law.value)
-    parts = []
-    for table in (first, other, 2 * first - 3 * other):
-        law.value.data.copy_(table)
-        parts.append(law(distance).detach())
-    torch.testing.assert_close(2 * parts[0] - 3 * parts[1], parts[2])
-
-
-def test_gradient_to_the_table_is_the_weights(law):
-    distance = between(law, 40)
-    law(distance)[1].sum().backward()
-    first, weight = law.interpolation(distance)
-    expected = torch.zeros_like(law.value)
-    for start, row in zip(first.tolist(), weight):
-        expected[1, start:start + 4] += row
-    torch.testing.assert_close(law.value.grad, expected)
-
-
 def test_is_constant_beyond_the_ends(law):
     near = law(torch.tensor([0.0, 1e-9, 0.01, 0.03]).double())
     far = law(torch.tensor([15.0, 16.0, 1e9, math.inf]).double())
@@ -111,105 +72,222 @@ def test_is_constant_beyond_the_ends(law):
         torch.testing.assert_close(end, entry.unsqueeze(-1).expand(3, 4))
 
 
-def test_nan_stays_nan(law):
-    out = law(torch.tensor([math.nan, 1.0]).double())
-    assert out[:, 0].isnan().all() and out[:, 1].isfinite().all()
-
-
-@pytest.mark.parametrize('size', [(), (5, ), (5, 3), (2, 4, 3)])
-def test_takes_distances_of_any_shape(law, size):
-    distance = 5 * torch.rand(size).double()
-    out = law(distance)
-    assert out.shape == (3, *size)
-    expected = law(distance.flatten()).view(3, *size)
-    torch.testing.assert_close(out, expected)
-
-
-def test_default_table_holds_the_forces_of_springs_and_charges():
-    law = ForceLaw(2)
-    law.value.data.copy_(torch.stack([-0.1 * law.knots, 0.2 / law.knots**2]))
-    distance = between(law)
-    true = torch.stack([-0.1 * distance, 0.2 / distance**2])
-    error = (law(distance) - true).abs() / true.abs()
-    # Cubic convolution is off by a few thousandths of the steepest law, and a
-    # per cent where a parabola stands in for it at the ends.
-    inner = (distance > law.knots[1]) & (distance < law.knots[-2])
-    assert error[:, inner].max() < 0.004
-    assert error.max() < 0.012
-
-
-def test_knots_are_of_the_tables_dtype_and_device():
-    law = ForceLaw(2, 0.5, 8.0, 5)
-    torch.testing.assert_close(law.knots, torch.tensor([0.5, 1, 2, 4, 8]))
-    assert law.double().knots.dtype == torch.double
-    assert law.to('meta').knots.device.type == 'meta'
-
-
-def test_reset_parameters_sets_the_laws_to_zero(law):
-    law.reset_parameters()
-    assert not law.value.any()
-
-
-@pytest.mark.parametrize('factor', [1e-4, 0.1, 1.0, 1e3, 3.7])
+@pytest.mark.parametrize('factor', [1e-4, 1e3, 3.7])
 def test_laws_at_distances_of_another_size(law, factor):
-    distance = between(law)
+    distance, made = between(law), repr(law)
     before = law(distance)
     law.rescale(factor)
     torch.testing.assert_close(law(factor * distance), before, atol=1e-9,
                                rtol=1e-9)
-    torch.testing.assert_close(law(law.knots), law.value)
-    with pytest.raises(ValueError, match='finite, but got inf and inf'):
+    with pytest.raises(ValueError, match='finite'):
         law.rescale(math.inf)
-
-
-def test_powers_of_ten_keep_round_numbers():
-    law = ForceLaw(1)
-    law.rescale(1e-4)
-    assert 'min_distance=3e-06, max_distance=0.0015' in repr(law)
-    law.rescale(1e4)
-    assert repr(law) == repr(ForceLaw(1))
-
-
-@pytest.mark.parametrize('dtype', [torch.float, torch.half])
-def test_state_holds_where_the_table_is(law, dtype):
-    law.rescale(1e-3)
-    ends = law.min_distance, law.max_distance
+    # A state holds where the table is, to the last digit.
     fresh = ForceLaw(3)
-    fresh.load_state_dict(law.to(dtype).state_dict())
-    assert (fresh.min_distance, fresh.max_distance) == ends
-    for other in (copy.deepcopy(law), pickle.loads(pickle.dumps(law))):
-        assert repr(other) == repr(fresh) == repr(law)
+    fresh.load_state_dict(copy.deepcopy(law).half().state_dict())
+    assert repr(fresh) == repr(pickle.loads(pickle.dumps(law))) == repr(law)
+    law.rescale(1 / factor)
+    assert repr(law) == made == ('ForceLaw(3, min_distance=0.03, '
+                                 'max_distance=15.0, num_knots=26)')
 
 
-def test_states_that_do_not_say_where_the_table_is(law):
-    """Those of older versions: where it was when it was made."""
-    state = law.state_dict()
-    del state['_extra_state']
-    for fresh in (ForceLaw(3), ForceLaw(3, 0.5, 8.0)):
-        made = repr(fresh)
-        fresh.rescale(10.0)
-        fresh.load_state_dict(state)
-        assert repr(fresh) == made
-        torch.testing.assert_close(fresh.value.double(), law.value)
-    assert '_extra_state' not in state
-    del state['value']
-    with pytest.raises(RuntimeError, match='Missing key.* "value"'):
-        fresh.load_state_dict(state)
+# Laws that move particles ###################################################
+
+FORCES = [Spring(), Charge()]
 
 
-def test_shows_its_arguments():
-    assert repr(ForceLaw(3, num_knots=9)) == (
-        'ForceLaw(3, min_distance=0.03, max_distance=15.0, num_knots=9)')
+@pytest.fixture
+def true_law():
+    """Springs and charges, by a table fine enough to be exact to 1e-5."""
+    law = ForceLaw(2, num_knots=200).double()
+    law.value.data.copy_(
+        torch.stack([force.magnitude(law.knots) for force in FORCES]))
+    return law
+
+
+def make_layer(law, num_dims=2, **kwargs):
+    """A layer in units that are not the physical ones."""
+    scaling = MinMaxScaling(2 * num_dims).double()
+    scaling.offset.copy_(torch.tensor([0.3, -0.1]).repeat_interleave(num_dims))
+    scaling.scale.copy_(torch.tensor([4.0, 0.5]).repeat_interleave(num_dims))
+    return ForceLawDecoder(law, scaling, **kwargs)
+
+
+def step(layer, x, edge_index, edge_attr):
+    """States one interval later, all in physical units."""
+    scaled = layer.scaling(x)
+    return layer.scaling.inverse(scaled + layer(scaled, edge_index, edge_attr))
+
+
+def plain_step(layer, x, z):
+    """The same for `[N, 2D]` and a dense graph `[N, N, C]`, by loops."""
+    position, velocity = x.chunk(2, dim=-1)
+
+    def acceleration():
+        out = torch.zeros_like(position)
+        for i in range(len(x)):
+            for j in range(len(x)):
+                if i != j:
+                    offset = position[i] - position[j]
+                    law = layer.law(offset.norm())
+                    out[i] += (z[i, j] @ law) * offset / offset.norm()
+        return out
+
+    h = layer.interval / layer.num_substeps
+    for _ in range(layer.num_substeps):
+        half = velocity + h / 2 * acceleration()
+        position = position + h * half
+        velocity = half + h / 2 * acceleration()
+    return torch.cat([position, velocity], -1)
+
+
+def random_states(*size, num_dims=2):
+    return torch.randn(*size, 2 * num_dims).double() / 2
+
+
+@pytest.fixture
+def graph():
+    edge_index = fully_connected(5)
+    z = torch.rand(5, 5, 2).double()
+    return edge_index, dense.of_edges(z + z.transpose(0, 1), edge_index)
+
+
+@pytest.mark.parametrize('box', [None, 1.0])
+def test_true_laws_step_as_the_simulation(true_law, box):
+    # Its own step is too short to matter; in the box, particles bounce.
+    run = simulate(FORCES, 16, step_size=1e-4, sample_every=1_000,
+                   num_steps=20_000, box_half_width=box, position_std=0.3)
+    x = torch.from_numpy(np.concatenate([run.position, run.velocity], -1))
+    edges = fully_connected(5)
+
+    def errors(law):
+        layer = make_layer(law, num_substeps=8, half_width=box)
+        return torch.stack([
+            (step(layer, frames[:, :-1], edges,
+                  adjacency_to_edge_label(graphs, edges).double()) -
+             frames[:, 1:]).abs()
+            for frames, graphs in zip(x.double(), run.interactions)
+        ])
+
+    # Where charges come closer, they need shorter steps.
+    position = x[..., :2].transpose(1, 2)  # [S, T, N, 2]
+    distance = torch.cdist(position, position) + 99 * torch.eye(5)
+    nearest = distance.min(-1).values.transpose(1, 2)
+    calm = torch.minimum(nearest[..., 1:], nearest[..., :-1]) > 0.3
+    error = errors(true_law)[calm]
+    assert error.max() < (2e-4 if box is None else 0.02)
+    assert error.median() < 1e-4 and len(error) > 100
+    assert errors(ForceLaw(2).double())[calm].mean() > 100 * error.mean()
+
+
+@pytest.mark.parametrize('num_dims', [1, 2, 3])
+def test_equals_newtons_equations_as_loops(true_law, num_dims):
+    full = fully_connected(5)
+    kept = torch.randperm(20)[:11]  # In no order, some without a reverse.
+    layer = make_layer(true_law, num_dims, num_substeps=3, interval=0.05)
+    x, z = random_states(5, num_dims=num_dims), torch.rand(11, 2).double()
+    dense_z = dense.to_dense(z, full[:, kept], 5)
+    expected = plain_step(layer, x, dense_z)
+    torch.testing.assert_close(step(layer, x, full[:, kept], z), expected)
+    # Missing edges are edges of no weight.
+    everywhere = dense.of_edges(dense_z, full)
+    torch.testing.assert_close(step(layer, x, full, everywhere), expected)
+    with pytest.raises(ValueError, match='edge attributes'):
+        step(layer, x, full, z[:1])
+
+
+def test_energy_is_conserved(true_law, graph):
+    edge_index, z = graph
+    layer = make_layer(true_law, num_substeps=4)
+    x = torch.cat([2 * random_states(5)[:, :2], random_states(5)[:, :2]], -1)
+    path = [x]
+    for _ in range(50):
+        path.append(step(layer, path[-1], edge_index, z))
+    path = torch.stack(path)  # [51, 5, 4]
+    sender, receiver = edge_index
+    distance = (path[:, sender, :2] - path[:, receiver, :2]).norm(dim=-1)
+    potential = z[:, 0] * 0.05 * distance**2 + z[:, 1] * 0.2 / distance
+    kinetic = path[..., 2:].square().sum((1, 2)) / 2
+    energy = kinetic + potential.sum(-1) / 2  # Each pair is two edges.
+    assert kinetic.std() > 0.1
+    drift = (energy - energy[0]).abs().max()
+    assert drift < 5e-3 * kinetic.std()
+
+
+def test_momentum_is_conserved(true_law, graph, make_system):
+    data, x = make_system(), random_states(5, 7)
+    data.mass = 0.5 + torch.rand(5)
+    out = step(make_layer(true_law), x, graph[0], per_mass(graph[1], data))
+    change = data.mass.view(-1, 1, 1) * (out - x)[..., 2:]
+    assert change.abs().max() > 0.01
+    assert change.sum(0).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize('num_dims', [2, 3])
+def test_directions_in_space_do_not_matter(true_law, graph, num_dims):
+    layer, x = make_layer(true_law,
+                          num_dims), random_states(5, 4, num_dims=num_dims)
+    turn, _ = torch.linalg.qr(torch.randn(num_dims, num_dims).double())
+    shift = torch.cat([torch.randn(num_dims), torch.zeros(num_dims)]).double()
+
+    def move(x):
+        return (x.unflatten(-1, (2, -1)) @ turn.t()).flatten(-2) + shift
+
+    torch.testing.assert_close(step(layer, move(x), *graph),
+                               move(step(layer, x, *graph)))
+
+
+@pytest.mark.parametrize('unit', [1e-8, 1e-3, 1e5])
+def test_unit_of_lengths_does_not_matter(true_law, graph, unit):
+    x = random_states(5, 7)
+    x[1, :, :2] = x[0, :, :2] + 1e-4  # Less than the table's least,
+    x[2] = x[3]  # or at one place.
+    expected = step(make_layer(true_law), x, *graph)
+    layer = make_layer(copy.deepcopy(true_law))
+    layer.law.rescale(unit)
+    layer.law.value.data *= unit
+    layer.scaling.offset *= unit
+    layer.scaling.scale *= unit
+    x.requires_grad_()
+    out = step(layer, unit * x, *graph) / unit
+    torch.testing.assert_close(out, expected)
+    out.square().sum().backward()
+    assert x.grad.isfinite().all()
+
+
+# Laws and a network #########################################################
+
+
+def test_a_network_corrects_laws_in_units_of_what_forces_do():
+    law, scaling = ForceLaw(2), StandardScaling(6).fit(torch.randn(9, 9, 6))
+    torch.nn.init.normal_(law.value)
+    value = law.value.clone()
+    layer = ResidualForceLaws(law, scaling, 8, num_substeps=3, half_width=0.8)
+    layer.scale.fill_(0.02)
+    plain = ForceLawDecoder(law, scaling, num_substeps=3, half_width=0.8)
+    for size in ((4, 6), (4, 5, 6)):
+        args = torch.randn(size), fully_connected(4), torch.rand(12, 2)
+        # As new, it is silent, but gradients reach it.
+        layer.reset_parameters()
+        law.value.data.copy_(value)
+        assert torch.equal(layer(*args), plain(*args))
+        layer(*args).square().sum().backward()
+        last = layer.network.node_mlp[-1]
+        assert last.weight.grad.any() and law.value.grad.any()
+        torch.nn.init.normal_(last.weight)
+        expected = 0.02 * layer.network(*args) / scaling.scale
+        torch.testing.assert_close(
+            layer(*args) - plain(*args), expected, atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize('arguments, message', [
-    (dict(num_channels=0), 'at least one channel, .* num_channels=0'),
-    (dict(min_distance=0.0), r'0 < min_distance < .* got 0.0 and 15.0'),
-    (dict(min_distance=2.0, max_distance=1.0), 'but got 2.0 and 1.0'),
-    (dict(min_distance=math.nan), 'but got nan and 15.0'),
-    (dict(max_distance=math.inf), 'finite, but got 0.03 and inf'),
-    (dict(num_knots=3), 'at least 4 knots, but got 3'),
+    (dict(scaling=StandardScaling(5)), 'velocities'),
+    (dict(interval=math.nan), 'interval'),
+    (dict(num_substeps=0), 'substep'),
+    (dict(half_width=-5.0), 'half_width'),
+    (dict(law=dict(min_distance=0.0)), 'min_distance'),
 ])
 def test_arguments_out_of_range(arguments, message):
+    arguments = {'law': {}, 'scaling': StandardScaling(4), **arguments}
     with pytest.raises(ValueError, match=message):
-        ForceLaw(**{'num_channels': 2, **arguments})
+        arguments['law'] = ForceLaw(2, **arguments['law'])
+        ForceLawDecoder(**arguments)

@@ -1,5 +1,4 @@
 import copy
-import pickle
 
 import pytest
 import torch
@@ -10,10 +9,12 @@ from pyg_fnri.nn import (
     MLPEncoder,
     MultiplexConv,
     OverLinearStep,
+    RecurrentConv,
     ResidualEncoder,
-    RolloutDecoder,
+    Walls,
 )
 
+INF = float('inf')
 A = torch.tensor([[-0.05, 0.00, 0.10, 0.00], [0.00, -0.05, 0.00, 0.10],
                   [-0.10, 0.02, -0.05, 0.00], [-0.02, -0.10, 0.00, -0.05]])
 B = torch.tensor([0.01, -0.02, 0.03, 0.00])
@@ -28,7 +29,8 @@ def noisy_linear_system(scale=SCALE, num_nodes=200, num_steps=50):
 
 
 def test_recovers_a_linear_system_and_its_noise():
-    step = LinearStep(4).fit(noisy_linear_system())
+    trajectories = noisy_linear_system()
+    step = LinearStep(4).fit(trajectories)
     # 9,800 transitions of states of a standard deviation over 0.3 settle A to
     # 0.05 / (0.3 sqrt(9,800)) = 0.0017, of which these are three.
     torch.testing.assert_close(step.weight, A, atol=0.005, rtol=0)
@@ -37,72 +39,40 @@ def test_recovers_a_linear_system_and_its_noise():
     torch.testing.assert_close(step.scale, SCALE, atol=0, rtol=0.03)
     x = torch.randn(3, 7, 4)
     torch.testing.assert_close(step(x), x + x @ A.t() + B, atol=0.03, rtol=0)
+    residual = step.residual(trajectories)
+    torch.testing.assert_close(residual.std((0, 1)), torch.ones(4), atol=0.05,
+                               rtol=0)
+    # A particle in a hundred is thrown off, in its last frame.
+    trajectories[::100, -1] += torch.randn(2, 4)
+    step.fit(trajectories)
+    torch.testing.assert_close(step.scale, SCALE, atol=0, rtol=0.05)
+
+
+def test_an_odd_number_of_features_has_a_scale_each_and_no_walls():
+    x = noisy_linear_system(torch.tensor([0.01, 0.02, 0.05, 0.05]))[..., :3]
+    step = LinearStep(3).fit(x)
+    assert len(set(step.scale.tolist())) == 3
+    assert step.walls(x) is x
 
 
 def test_fits_an_exact_linear_system_to_rounding():
     x = noisy_linear_system(scale=torch.tensor([0., 0., 1e-3, 1e-3]))
     step = LinearStep(4).fit(x)
     torch.testing.assert_close(step.weight[:2], A[:2], atol=1e-6, rtol=0)
-    # The positions leave over their rounding, not the 0 that nothing could be
-    # divided by.
+    # The positions leave over their rounding, not 0 to divide by.
     assert 0 < step.scale[0] == step.scale[1] < 1e-6
     assert step.residual(x).isfinite().all()
 
 
-def test_residual_is_in_units_of_its_scale():
-    x = noisy_linear_system()
-    step = LinearStep(4).fit(x)
-    residual = step.residual(x)
-    expected = (x[:, 1:] - step(x[:, :-1])) / step.scale
-    torch.testing.assert_close(residual, expected)
-    assert residual.shape == (200, 49, 4)
-    torch.testing.assert_close(residual.std((0, 1)), torch.ones(4), atol=0.05,
-                               rtol=0)
-
-
-def test_a_few_close_encounters_do_not_move_the_scale():
-    x = noisy_linear_system()
-    # A particle in a hundred is thrown off, in its last frame.
-    x[::100, -1] += torch.randn(2, 4)
-    step = LinearStep(4).fit(x)
-    torch.testing.assert_close(step.scale, SCALE, atol=0, rtol=0.05)
-
-
-def test_an_odd_number_of_features_has_a_scale_each():
-    x = noisy_linear_system(scale=torch.tensor([0.01, 0.02, 0.05, 0.05]))
-    scale = LinearStep(3).fit(x[..., :3]).scale
-    assert len(set(scale.tolist())) == 3
-
-
-@pytest.mark.parametrize('dtype', [torch.float, torch.double])
 @pytest.mark.parametrize('speed', [0.0, 0.3])
-def test_free_particles_leave_nothing_to_learn(speed, dtype):
-    velocity = speed * torch.randn(20, 1, 2, dtype=dtype)
-    time = torch.arange(30)[None, :, None]
-    x = torch.cat([
-        torch.randn(20, 1, 2, dtype=dtype) + time * velocity,
-        velocity.expand(-1, 30, -1)
-    ], -1)
-    with pytest.raises(ValueError, match='no interactions to learn'):
-        LinearStep(4).fit(x)
-
-
-@pytest.mark.parametrize('size', [(5, 1, 4), (5, 4), (5, 6, 3), (5, 0, 4)])
-def test_fit_wrong_shapes(size):
-    with pytest.raises(ValueError, match=r'\[num_nodes, T, 4\]'):
-        LinearStep(4).fit(torch.randn(size))
-
-
-@pytest.mark.parametrize('value', [float('nan'), float('inf')])
-def test_fit_needs_finite_numbers_and_changes_nothing_otherwise(value):
-    step = LinearStep(4).fit(noisy_linear_system())
-    state = copy.deepcopy(step.state_dict())
-    x = torch.randn(5, 6, 4)
-    x[1, 2, 3] = value
-    with pytest.raises(ValueError, match='NaN or infinite'):
+def test_free_particles_leave_no_interactions_to_learn(speed):
+    velocity = speed * torch.randn(20, 1, 2).expand(-1, 30, -1)
+    position = torch.randn(20, 1, 2) + velocity.cumsum(1)
+    x = torch.cat([position, velocity], -1)
+    step = LinearStep(4)
+    with pytest.raises(ValueError, match='no interactions'):
         step.fit(x)
-    for key, tensor in step.state_dict().items():
-        assert torch.equal(tensor, state[key])
+    assert torch.equal(step.scale, torch.ones(4))  # Half a fit is none.
 
 
 def test_layer_over_the_linear_step():
@@ -114,66 +84,94 @@ def test_layer_over_the_linear_step():
         x = torch.randn(size)
         expected = step(x) - x + step.scale * conv(x, *args)
         torch.testing.assert_close(layer(x, *args), expected)
+    # A layer with a memory keeps it.
+    recurrent = RecurrentConv(4, 4, edge_dim=2, hidden_channels=8)
+    out, h = OverLinearStep(recurrent, step)(x[:, 0], None, *args)
+    change, expected = recurrent(x[:, 0], None, *args)
+    torch.testing.assert_close(h, expected)
+    torch.testing.assert_close(x[:, 0] + out, step(x[:, 0], change))
 
 
-def test_layer_that_says_nothing_leaves_the_linear_step():
-    x = noisy_linear_system(num_steps=10)[:5]
-    step = LinearStep(4).fit(x)
-    conv = MultiplexConv(4, 4, edge_dim=2, hidden_channels=8)
-    torch.nn.init.zeros_(conv.node_mlp[-1].weight)
-    torch.nn.init.zeros_(conv.node_mlp[-1].bias)
-    decoder = RolloutDecoder(OverLinearStep(conv, step))
-    out = decoder(x, fully_connected(5), torch.rand(20, 2))
-    residual = (x[:, 1:] - out) / step.scale
-    torch.testing.assert_close(residual, step.residual(x), atol=1e-4, rtol=0)
-
-
-@pytest.fixture
-def encoder(shake):
-    inner = shake(MLPEncoder(8, 5, 3, hidden_channels=8))
-    return ResidualEncoder(inner, LinearStep(4).fit(noisy_linear_system()))
-
-
-def test_encoder_sees_states_and_what_the_linear_step_leaves_over(encoder):
+def test_encoder_sees_states_and_what_the_linear_step_leaves_over(shake):
+    encoder = ResidualEncoder(shake(MLPEncoder(8, 5, 3, hidden_channels=8)),
+                              LinearStep(4).fit(noisy_linear_system()))
     x, edge_index = torch.randn(5, 6, 4), fully_connected(5)
     residual = encoder.linear_step.residual(x)
     residual = residual.sign() * (1 + residual.abs()).log()
     features = torch.cat([x[:, :5], residual], dim=-1)
     torch.testing.assert_close(encoder(x, edge_index),
                                encoder.encoder(features, edge_index))
-
-
-@pytest.mark.parametrize('size', [(5, 5, 4), (5, 7, 4), (5, 6, 3), (5, 24)])
-def test_encoder_wrong_shapes(encoder, size):
     # The frames that the user has to give, not those the inner one sees.
     with pytest.raises(ValueError, match=r'\[num_nodes, 6, 4\]'):
-        encoder(torch.randn(size), fully_connected(5))
+        encoder(x[:, :5], edge_index)
+    # Copies of a model share one linear step, too.
+    model = torch.nn.ModuleList([encoder, encoder.linear_step])
+    copied = copy.deepcopy(model)
+    assert copied[0].linear_step is copied[1] is not model[1]
 
 
-def test_reset_parameters_keeps_the_linear_step(encoder):
-    conv = MultiplexConv(4, 4, edge_dim=2, hidden_channels=8)
-    for module, weight in [
-        (encoder, encoder.encoder.lin.weight),
-        (OverLinearStep(conv, encoder.linear_step), conv.weight1),
-    ]:
-        first = weight.clone()
-        step = copy.deepcopy(module.linear_step.state_dict())
-        module.reset_parameters()
-        assert not (weight == first).any()
-        for key, tensor in module.linear_step.state_dict().items():
-            assert torch.equal(tensor, step[key])
+# Walls ######################################################################
 
 
-def test_copies_of_a_model_share_one_linear_step(encoder):
-    conv = MultiplexConv(4, 4, edge_dim=2, hidden_channels=8)
-    model = torch.nn.ModuleList(
-        [encoder, OverLinearStep(conv, encoder.linear_step)])
-    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert other[0].linear_step is other[1].linear_step
-        assert other[0].linear_step is not encoder.linear_step
-        assert torch.equal(other[0].linear_step.weight,
-                           encoder.linear_step.weight)
+def bouncing(half_width=1.0, num_nodes=400, num_steps=60, step=0.1):
+    """Free flight at some noise; reflected on the first axis alone."""
+    position = torch.rand(num_nodes, 2) * 2 - 1
+    velocity = torch.randn(num_nodes, 2)
+    frames = []
+    for _ in range(num_steps):
+        frames.append(torch.cat([position, velocity], -1))
+        velocity = velocity + 0.01 * torch.randn(num_nodes, 2)
+        position = position + step * velocity
+        x, v = position[:, 0], velocity[:, 0]
+        out = x.abs() > half_width
+        position = torch.stack([
+            torch.where(out, 2 * half_width * x.sign() - x, x), position[:, 1]
+        ], -1)
+        velocity = torch.stack([torch.where(out, -v, v), velocity[:, 1]], -1)
+    return torch.stack(frames, dim=1)
 
 
-def test_repr():
-    assert str(LinearStep(4)) == 'LinearStep(4)'
+def test_folds_what_has_left_the_box():
+    walls = Walls(4)
+    walls.load_state_dict({
+        'lower': torch.tensor([-1.0, -INF]),
+        'upper': torch.tensor([2.0, 3.0])
+    })
+    x = torch.tensor([[0.5, 0.5, 1.0, 1.0], [-1.25, -9.0, -1.0, -2.0],
+                      [2.5, 3.25, 1.0, -0.5]])
+    expected = torch.tensor([[0.5, 0.5, 1.0, 1.0], [-0.75, -9.0, 1.0, -2.0],
+                             [1.5, 2.75, -1.0, 0.5]])
+    assert torch.equal(walls(x), expected)
+    # Also with a dimension of time, and gradients that stay finite.
+    x = x[:, None].expand(-1, 5, -1).clone().requires_grad_()
+    out = walls(x)
+    assert torch.equal(out[:, 2], expected)
+    out.sum().backward()
+    assert x.grad.abs().eq(1).all()
+
+
+def test_walls_are_found_where_there_are_some_only():
+    x = bouncing()
+    step = LinearStep(4).fit(x)
+    upper, lower = step.walls.upper, step.walls.lower
+    assert 0.99 < upper[0] <= 1 and -1 <= lower[0] < -0.99
+    assert upper[1] == INF and lower[1] == -INF
+    # The states that were turned back do not bend the line.
+    expected = torch.zeros(4, 4)
+    expected[0, 2] = expected[1, 3] = 0.1
+    torch.testing.assert_close(step.weight, expected, atol=0.005, rtol=0)
+    # All that is left over is noise, also at the walls.
+    residual = step.residual(x)
+    assert residual[..., 2].abs().flatten().quantile(0.99) < 4
+    turned = (x[:, 1:, 2] * x[:, :-1, 2] < 0) & (x[:, :-1, 2].abs() > 0.5)
+    assert turned.sum() > 100
+    assert residual[..., 2][turned].abs().median() < 2
+    # They are saved.
+    other = LinearStep(4)
+    other.load_state_dict(step.state_dict())
+    assert torch.equal(other(x), step(x))
+
+
+def test_free_space_has_no_walls():
+    step = LinearStep(4).fit(bouncing(half_width=1e6))
+    assert step.walls.upper.isinf().all() and step.walls.lower.isinf().all()

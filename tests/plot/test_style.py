@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from matplotlib._pylab_helpers import Gcf
 
 from pyg_fnri.plot.style import fit_limits, make_panels
 
@@ -17,28 +16,9 @@ def test_panels_fill_rows_of_four(num_panels, rows, columns):
     assert places == list(range(num_panels))
 
 
-def test_panels_of_another_height_and_in_other_rows():
-    figure, axes = make_panels(4, width=2., height=1., columns=2)
-    assert figure.get_size_inches().tolist() == [4, 2.4]
-    assert axes[0].get_gridspec().ncols == 2
-
-
-def test_figures_belong_to_no_global_state():
-    before = Gcf.get_all_fig_managers()
-    make_panels(2, width=2.)
-    assert Gcf.get_all_fig_managers() == before
-
-
 def test_limits_hold_points_of_any_layout_in_a_square():
     _, (ax, ) = make_panels(1, width=2.)
     points = np.array([[[0., 1.], [4., 1.]], [[2., 2.], [2., 1.]]])
     fit_limits(ax, points, margin=0.1)
     assert ax.get_xlim() == pytest.approx((-0.4, 4.4))
     assert ax.get_ylim() == pytest.approx((-0.9, 3.9))
-
-
-def test_limits_around_a_single_point_are_not_empty():
-    _, (ax, ) = make_panels(1, width=2.)
-    fit_limits(ax, np.ones((3, 2)))
-    low, high = ax.get_xlim()
-    assert low < 1 < high

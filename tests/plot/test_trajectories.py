@@ -43,36 +43,6 @@ def test_predicted_lines_pass_through_every_frame_and_get_darker():
     assert (np.diff(brightness) < 0).all()
 
 
-def test_true_dashes_lie_on_the_true_path_from_start_to_end():
-    frames = torch.tensor([[0., 0.], [3., 0.], [3., 4.]])
-    true = torch.cat([frames, frames], dim=-1).unsqueeze(0)
-    _, dashed = lines(plot_trajectories(true + 1, true).axes[0])
-    segments = dashed.get_segments()
-    for points in segments:
-        x, y = points.T
-        assert np.all((np.abs(y) < 1e-9) | (np.abs(x - 3) < 1e-9))
-    drawn = sum(
-        np.linalg.norm(np.diff(points, axis=0), axis=1).sum()
-        for points in segments)
-    assert 0.5 * 7 < drawn < 0.75 * 7  # gaps between the dashes
-    assert np.allclose(segments[0][0], [0, 0])
-    assert np.linalg.norm(segments[-1][-1] - [3, 4]) < 0.2
-    assert (np.diff(dashed.get_colors()[:, :3].sum(axis=1)) <= 0).all()
-
-
-def test_limits_are_square_and_close_around_the_data():
-    x = trajectories(4)
-    ax = plot_trajectories(x, x).axes[0]
-    low, high = x[..., :2].amin((0, 1)), x[..., :2].amax((0, 1))
-    span = (high - low).max().item()
-    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-    assert right - left == pytest.approx(top - bottom)
-    assert span < right - left < 1.15 * span
-    assert left < low[0] and right > high[0]
-    assert bottom < low[1] and top > high[1]
-    assert ax.get_aspect() == 1
-
-
 def test_walls_are_drawn_at_half_width():
     x = trajectories()
     ax = plot_trajectories(x, x, half_width=2.5, unit='um').axes[0]
@@ -86,21 +56,21 @@ def test_particles_at_rest_can_be_drawn(assert_saves):
     assert_saves(plot_trajectories(x, x))
 
 
-@pytest.mark.parametrize('name, value, message', [
-    ('predicted', [], 'predicted holds no systems'),
-    ('predicted', torch.zeros(3, 12), r'shape \[3, 12\], expected'),
-    ('predicted', torch.zeros(3, 12, 1), '2 features'),
-    ('predicted', torch.zeros(3, 1, 4), '2 frames'),
-    ('true', torch.zeros(3, 11, 4), r'\[3, 12\] predicted and \[3, 11\]'),
-    ('true', [trajectories()] * 2, 'true is for 2 systems, expected 1'),
-    ('observed', trajectories(4), '3 predicted and 4 observed'),
-    ('observed', [trajectories()] * 2, 'observed is for 2 systems'),
-    ('titles', ['a', 'b'], 'titles is for 2 systems'),
-    ('half_width', -1., 'half_width must be positive'),
-    ('predicted', trajectories() * math.nan, r'predicted\[0\] holds NaN'),
-    ('true', trajectories() * math.inf, r'true\[0\] holds NaN or inf'),
-])
-def test_bad_trajectories_are_refused(name, value, message):
-    arguments = {'predicted': trajectories(), 'true': trajectories()}
-    with pytest.raises(ValueError, match=message):
-        plot_trajectories(**{**arguments, name: value})
+@pytest.mark.parametrize('value', [math.nan, math.inf])
+def test_what_diverges_is_drawn_as_far_as_it_is_finite(assert_saves, value):
+    x = trajectories()
+    wild = x.clone()
+    wild[1, 6] = 1e30
+    wild[1, 7:] = value
+    figure = plot_trajectories(wild, x)
+    limits = plot_trajectories(x, x).axes[0].get_xlim()
+    assert figure.axes[0].get_xlim() == limits
+    predicted = lines(figure.axes[0])[2]
+    drawn = [piece for piece in predicted.get_segments() if len(piece) == 2]
+    assert len(drawn) == 5  # Between six frames.
+    assert_saves(figure)
+
+
+def test_other_shapes_are_refused():
+    with pytest.raises(ValueError, match='shapes'):
+        plot_trajectories(trajectories(), trajectories()[:, 1:])

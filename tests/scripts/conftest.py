@@ -37,9 +37,9 @@ def configs():
 def tiny_arguments(tiny_root):
     """Arguments of a training run of 3 steps, each of them validated."""
     return [
-        '--root', tiny_root, '--num-systems', '64', '32', '32',
+        '--option', f'root={tiny_root}', '--option', 'num_systems=64,32,32',
         '--hidden-channels', '8', '--batch-size', '16', '--max-steps', '3',
-        '--val-every', '1', '--accelerator', 'cpu'
+        '--option', 'val_every=1', '--option', 'accelerator=cpu'
     ]
 
 
@@ -89,9 +89,10 @@ def own_root(tmp_path_factory):
 def own_arguments(own_root, own_table):
     """Arguments of 3 steps of training on it, without truth."""
     return [
-        '--root', own_root, '--data', own_table, '--num-edge-types', '2', '2',
-        '--num-observed', '8', '--hidden-channels', '8', '--batch-size', '8',
-        '--max-steps', '3', '--val-every', '1', '--accelerator', 'cpu'
+        '--option', f'root={own_root}', '--data', own_table, '--num-edge-types',
+        '2', '2', '--num-observed', '8', '--hidden-channels', '8',
+        '--batch-size', '8', '--max-steps', '3', '--option', 'val_every=1',
+        '--option', 'accelerator=cpu'
     ]
 
 

@@ -6,15 +6,15 @@ SIZES = [3 + k % 10 for k in range(40)]  # 3 to 12.
 
 def test_train_and_infer(load_script, write_table, tmp_path):
     data = write_table(tmp_path / 'mine.csv', SIZES)
-    root = ['--root', str(tmp_path / 'datasets')]
+    root = str(tmp_path / 'datasets')
     load_script('train').main([
-        *root, '--data', data, '--num-edge-types', '2', '3', '--num-observed',
-        '8', '--hidden-channels', '8', '--batch-size', '8', '--max-steps', '6',
-        '--accelerator', 'cpu', '--out',
+        '--option', f'root={root}', '--data', data, '--num-edge-types', '2',
+        '3', '--num-observed', '8', '--hidden-channels', '8', '--batch-size',
+        '8', '--max-steps', '6', '--option', 'accelerator=cpu', '--out',
         str(tmp_path / 'run')
     ])
     load_script('infer').main([
-        *root, '--data', data, '--checkpoint',
+        '--root', root, '--data', data, '--checkpoint',
         str(tmp_path / 'run' / 'best.ckpt'), '--out',
         str(tmp_path / 'graphs')
     ])

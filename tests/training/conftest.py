@@ -6,7 +6,8 @@ from pyg_fnri.training import quiet_lightning
 
 @pytest.fixture(autouse=True)
 def quiet():
-    quiet_lightning()
+    with quiet_lightning():
+        yield
 
 
 @pytest.fixture(scope='module')

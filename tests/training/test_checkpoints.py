@@ -7,8 +7,7 @@ from small_training import assert_same_state, build, fit
 
 from pyg_fnri.training import load_checkpoint, save_checkpoint
 
-pytestmark = pytest.mark.filterwarnings('ignore:.*no `val_dataloader`.*',
-                                        'ignore:.*LeafSpec.*')
+pytestmark = pytest.mark.filterwarnings('ignore:.*no `val_dataloader`.*')
 
 
 def test_checkpoint_gives_the_same_predictions(trained, val):
@@ -18,14 +17,9 @@ def test_checkpoint_gives_the_same_predictions(trained, val):
     assert_same_state(module.state_dict(), loaded.state_dict())
     assert asdict(loaded.config) == asdict(module.config)
     assert loaded.recipe == module.recipe
-    for i in range(3):
-        posterior = module.model.posterior(val[i])
-        for ours, theirs in zip(posterior, loaded.model.posterior(val[i])):
-            assert ours.equal(theirs)
-        paths = [
-            m.model.predict_trajectory(val[i], 20) for m in (module, loaded)
-        ]
-        assert paths[0].equal(paths[1])
+    ours, theirs = (m.model.predict_trajectory(val[0], 20)
+                    for m in (module, loaded))
+    assert ours.equal(theirs)
     assert loaded.units(val[0].y).equal(module.units(val[0].y))
 
 
@@ -37,19 +31,6 @@ def test_laws_keep_the_distances_they_were_fitted_at(trained, tmp_path):
         save_checkpoint(module, path)
         law = load_checkpoint(path).model.decoder.layer.law
         assert (law.min_distance, law.max_distance) == (3e-5, 0.015)
-    # Older checkpoints do not say, as there was one range only.
-    checkpoint = torch.load(path, weights_only=True)
-    del checkpoint['state_dict']['model.decoder.layer.law._extra_state']
-    torch.save(checkpoint, path)
-    law = load_checkpoint(path).model.decoder.layer.law
-    assert (law.min_distance, law.max_distance) == (0.03, 15.0)
-
-
-def test_checkpoint_holds_numbers_and_plain_settings(trained):
-    _, path = trained
-    checkpoint = torch.load(path, weights_only=True)
-    assert checkpoint['config']['data'] == {'name': 'springs_charges'}
-    assert checkpoint['global_step'] == 4
 
 
 def test_training_goes_on_where_a_checkpoint_left_off(train, tmp_path):
@@ -66,8 +47,6 @@ def test_checkpoint_is_written_whole_or_not_at_all(trained, tmp_path,
     module, _ = trained
     path = tmp_path / 'some.ckpt'
     save_checkpoint(module, str(path))
-    assert_same_state(
-        load_checkpoint(str(path)).state_dict(), module.state_dict())
     before = path.read_bytes()
 
     def break_off(checkpoint, path):
@@ -81,29 +60,16 @@ def test_checkpoint_is_written_whole_or_not_at_all(trained, tmp_path,
     assert path.read_bytes() == before
 
 
-def test_loading_draws_no_random_numbers(trained):
-    before = torch.get_rng_state()
-    load_checkpoint(trained[1])
-    assert torch.get_rng_state().equal(before)
-
-
 def test_missing_checkpoint_is_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match='no checkpoint .*train.py'):
-        load_checkpoint(str(tmp_path / 'none.ckpt'))
-    with pytest.raises(FileNotFoundError, match='no checkpoint'):
-        load_checkpoint(str(tmp_path))
-
-
-def change_config(checkpoint, **values):
-    checkpoint['config'].update(values)
+    for path in (tmp_path / 'none.ckpt', tmp_path):
+        with pytest.raises(FileNotFoundError, match='no checkpoint'):
+            load_checkpoint(str(path))
 
 
 BROKEN = {
-    'other sizes': lambda c: change_config(c, options={'hidden_channels': 9}),
-    'other model': lambda c: change_config(c, model='nri'),
-    'other layers': lambda c: change_config(c, num_edge_types=[2, 3]),
-    'unknown model': lambda c: change_config(c, model='gcn'),
-    'unknown setting': lambda c: change_config(c, colour='red'),
+    'other sizes': lambda c: c['config']['options'].update(hidden_channels=9),
+    'other model': lambda c: c['config'].update(model='nri'),
+    'unknown setting': lambda c: c['config'].update(colour='red'),
     'no settings': lambda c: c.pop('config'),
     'no weights': lambda c: c.pop('state_dict'),
     'a weight less': lambda c: c['state_dict'].popitem(),
@@ -120,22 +86,15 @@ def test_checkpoint_that_does_not_fit_is_refused(trained, tmp_path, kind):
 
 
 @pytest.mark.parametrize('content', [
-    pytest.param(b'', id='empty'),
-    pytest.param(b'certainly no checkpoint', id='text'),
-    pytest.param(bytes(range(256)) * 40, id='bytes'),
-    pytest.param(pickle.dumps({'config': 3}, protocol=2), id='pickle'),
-])
-def test_other_files_are_refused(tmp_path, content):
+    b'', b'certainly no checkpoint',
+    pickle.dumps({'config': 3}, protocol=2), None
+], ids=['empty', 'text', 'pickle', 'half'])
+def test_other_files_are_refused(trained, tmp_path, content):
     path = tmp_path / 'other.ckpt'
+    if content is None:
+        with open(trained[1], 'rb') as file:
+            content = file.read()[:20_000]
     path.write_bytes(content)
-    assert_refused(path)
-
-
-def test_half_a_checkpoint_is_refused(trained, tmp_path):
-    path = tmp_path / 'half.ckpt'
-    with open(trained[1], 'rb') as file:
-        content = file.read()
-    path.write_bytes(content[:len(content) // 2])
     assert_refused(path)
 
 
@@ -145,8 +104,7 @@ def assert_refused(path):
     with pytest.raises(ValueError, match='is not a checkpoint') as error:
         load_checkpoint(str(path))
     message = str(error.value)
-    assert str(path) in message and 'scripts/train.py' in message
-    assert '\n' not in message and len(message) < 500
+    assert str(path) in message and '\n' not in message and len(message) < 500
     assert path.read_bytes() == content
 
 

@@ -1,45 +1,69 @@
 import warnings
 
+import numpy as np
 import pandas as pd
 import pytest
-from small_training import build
+from small_training import make_config
 
-from pyg_fnri.training import check_burn_in, check_run, fit, make_trainer
+from pyg_fnri.datasets import TrajectoryTable
+from pyg_fnri.training import Config, check_run, fit
+from pyg_fnri.transforms import SplitTrajectory
 
 
-def test_short_epochs_are_logged_without_a_warning(train, val, tmp_path):
+def test_a_run_is_a_call(train, val, tmp_path):
     # An epoch is one step, the interval between two logs is several.
-    out = str(tmp_path)
-    module = build(train, options={'max_steps': 6, 'batch_size': 64})
-    trainer = make_trainer(module, len(train), out, val_every=3,
-                           accelerator='cpu')
+    config = make_config(options={'max_steps': 6, 'batch_size': 64})
+    out = str(tmp_path / 'run')
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
-        fit(trainer, module, train, val, out)
-    assert trainer.current_epoch > 1 and trainer.global_step == 6
+        module = fit(config, train, val, out, val_every=3, accelerator='cpu',
+                     command=['python', 'my.py'])
+    assert not module.training and module.config == config
     assert not [w for w in caught if 'log_every_n_steps' in str(w.message)]
-    rows = pd.read_csv(tmp_path / 'metrics.csv')
+    rows = pd.read_csv(tmp_path / 'run' / 'metrics.csv')
     trained = [column for column in rows if column.startswith('train_')]
     assert trained and rows[trained].notna().any(axis=1).sum() == 2
+    assert (tmp_path / 'run' / 'command.txt').read_text() == 'python my.py\n'
+    with pytest.raises(FileExistsError, match='resume or overwrite'):
+        fit(config, train, val, out)
 
 
-def test_burn_in_has_to_leave_frames_to_predict(train, val):
-    frames = val[0].y.size(1)
-    for burn_in in (frames - 1, frames):
-        module = build(train, options={'decoder': 'gru', 'burn_in': burn_in})
-        if burn_in < frames:
-            check_burn_in(module, val)
-            continue
-        with pytest.raises(ValueError,
-                           match=f'{frames} true frames .*--burn-in'):
-            check_burn_in(module, val)
-
-
-def test_data_of_ones_own_are_not_replaced_with_a_run(tmp_path):
+def test_own_files_are_not_replaced_with_a_run(tmp_path):
     out = tmp_path / 'run'
     out.mkdir()
     (out / 'command.txt').touch()
     inside, beside = out / 'data' / 'mine.csv', tmp_path / 'run.csv'
     check_run(str(out), overwrite=True, needed=[str(beside)])
-    with pytest.raises(FileExistsError, match="mine.csv' is in .* move it"):
+    with pytest.raises(FileExistsError, match='mine.csv'):
         check_run(str(out), overwrite=True, needed=[str(beside), str(inside)])
+
+
+@pytest.mark.parametrize('options, message', [
+    ({
+        'decoder': 'gru',
+        'burn_in': 49
+    }, 'burn_in is 49'),
+    ({
+        'batch_size': 65
+    }, 'batch_size'),
+])
+def test_what_cannot_work_is_told_before_files_are_touched(
+        train, val, tmp_path, options, message):
+    (tmp_path / 'command.txt').touch()
+    with pytest.raises(ValueError, match=message):
+        fit(make_config(options=options), train, val, str(tmp_path),
+            overwrite=True, accelerator='cpu')
+    assert [path.name for path in tmp_path.iterdir()] == ['command.txt']
+
+
+def test_there_must_be_candidate_edges(tmp_path):
+    x = np.random.default_rng(0).normal(size=(10, 3, 8, 4))
+    edges = pd.DataFrame({'sender': [], 'receiver': []})
+    systems = [
+        TrajectoryTable(str(tmp_path), x, split, edges=edges,
+                        transform=SplitTrajectory(4))
+        for split in ('train', 'val')
+    ]
+    config = Config(4, 4, [2])
+    with pytest.raises(ValueError, match='candidate edge'):
+        fit(config, *systems, str(tmp_path / 'run'))

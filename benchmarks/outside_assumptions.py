@@ -1,0 +1,322 @@
+"""What the check of force laws reports where their assumptions fail.
+
+    python benchmarks/outside_assumptions.py                  # 45 minutes
+    python benchmarks/outside_assumptions.py friction walls --scale smoke
+
+Simulates systems that break one assumption of force laws each, and two that
+break none, trains the quick recipe on each, puts force laws in the place of
+the networks and checks them on held-out systems (pyg_fnri.laws.check_laws).
+Labels are used for the column of accuracies alone. Each system leaves a JSON
+file in --out, and is not run again while that is there; table.md is of all.
+"""
+import argparse
+import json
+import time
+from abc import abstractmethod
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+import pandas as pd
+import torch
+from tables import MISSING, provenance, publish, save_json
+
+from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.inference import check_motion, refine
+from pyg_fnri.laws import check_laws, discover_force_laws
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.simulation import (
+    Charge,
+    Force,
+    Kuramoto,
+    Newtonian,
+    SoftCharge,
+    Spring,
+    System,
+)
+from pyg_fnri.simulation.sampling import (
+    draw_positions,
+    draw_velocities,
+    in_streams,
+)
+from pyg_fnri.training import Config, fit
+from pyg_fnri.transforms import SplitTrajectory
+
+
+class Moment(NamedTuple):
+    """Where everything is: of S systems, L layers, N particles, D dimensions;
+    the force of pairs is added up, a trait is uniform on [0, 1)."""
+    force: np.ndarray  # [S, N, D].
+    interacts: np.ndarray  # [S, L, N, N].
+    position: np.ndarray  # [S, N, D].
+    velocity: np.ndarray  # [S, N, D].
+    trait: np.ndarray  # [S, N].
+
+
+@dataclass(frozen=True)
+class Misspecified(Newtonian):
+    """Springs and charges, and something else that no law of a distance can
+    be, :meth:`further_force`. Moved by numpy, in steps of 4 ms; charges are
+    softened for that, there are no walls, and forces are not clamped."""
+    forces: tuple[Force, ...] = (Spring(), SoftCharge(0.2, 0.2))
+    step_size: float = 4e-3
+    sample_every: int = 25
+    num_steps: int = 2_500
+    box_half_width: Optional[float] = None
+
+    @abstractmethod
+    def further_force(self, now: Moment) -> np.ndarray:
+        """The accelerations that come on top, :obj:`[S, N, D]`."""
+
+    def simulate(self, edge_types: np.ndarray, seed: int,
+                 num_threads: Optional[int] = None,
+                 progress: bool = False) -> np.ndarray:
+        num_systems, _, num_particles, _ = edge_types.shape
+        shape = (num_systems, num_particles, self.num_dimensions)
+        start = (edge_types,
+                 draw_positions(seed, shape, self.position_std, np.inf),
+                 draw_velocities(seed, shape, self.speed),
+                 in_streams(lambda rng, size: rng.random((size, num_particles)),
+                            seed, 100, num_systems))
+        # Side by side, as many as the cache holds.
+        return np.concatenate([
+            self._move(*(part[first:first + 64] for part in start))
+            for first in range(0, num_systems, 64)
+        ])
+
+    def _move(self, interacts: np.ndarray, position: np.ndarray,
+              velocity: np.ndarray, trait: np.ndarray) -> np.ndarray:
+        def acceleration() -> np.ndarray:
+            force = self.pairwise(interacts, position)
+            now = Moment(force, interacts, position, velocity, trait)
+            return force + self.further_force(now)
+
+        step, frames = self.step_size, []
+        kick = step * acceleration()
+        for number in range(1, self.num_steps):
+            # Velocities are half a step behind, except in frames.
+            velocity = velocity + kick
+            position = position + step * velocity
+            kick = step * acceleration()
+            if number % self.sample_every == 0:
+                now = velocity + kick / 2
+                frames.append(np.concatenate([position, now], axis=-1))
+        return np.stack(frames, axis=2).astype(np.float32)
+
+    def pairwise(self, interacts: np.ndarray,
+                 position: np.ndarray) -> np.ndarray:
+        offset, distance = pair_offsets(position)
+        magnitude = np.zeros_like(distance)
+        for layer, force in enumerate(self.forces):
+            magnitude += interacts[:, layer] * force.magnitude(distance)
+        return np.einsum('sij,sijd->sid', magnitude / distance, offset)
+
+
+def pair_offsets(position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """From each particle j to each i, :obj:`[S, N, N, D]`, and how far it is,
+    1 from a particle to itself."""
+    offset = position[:, :, None] - position[:, None]
+    square = np.einsum('sijd,sijd->sij', offset, offset)
+    return offset, np.sqrt(square + np.eye(position.shape[1]))
+
+
+def turned(vector: np.ndarray) -> np.ndarray:
+    """Vectors :obj:`[*, 2]` by a quarter turn to the left."""
+    return np.stack([-vector[..., 1], vector[..., 0]], axis=-1)
+
+
+class Lawful(Misspecified):
+    """Nothing on top: what must not be suspected."""
+    def further_force(self, now: Moment) -> np.ndarray:
+        return np.zeros_like(now.position)
+
+
+@dataclass(frozen=True)
+class Friction(Misspecified):
+    """Particles are slowed down, at a rate in 1 / s."""
+    rate: float = 0.2
+
+    def further_force(self, now: Moment) -> np.ndarray:
+        return -self.rate * now.velocity
+
+
+class Magnetic(Misspecified):
+    """A field turns velocities to the left, by 0.2 rad / s."""
+    def further_force(self, now: Moment) -> np.ndarray:
+        return 0.2 * turned(now.velocity)
+
+
+class Transverse(Misspecified):
+    """Pairs with a spring also push each other to the left of their line, by
+    0.1 N."""
+    def further_force(self, now: Moment) -> np.ndarray:
+        offset, distance = pair_offsets(now.position)
+        unit = now.interacts[:, 0] / distance
+        return 0.1 * turned(np.einsum('sij,sijd->sid', unit, offset))
+
+
+class Trap(Misspecified):
+    """A spring of 0.05 N / m pulls each particle to the origin."""
+    def further_force(self, now: Moment) -> np.ndarray:
+        return -0.05 * now.position
+
+
+class UnequalMasses(Misspecified):
+    """Masses between 0.5 and 2 kg, the same force on each."""
+    def further_force(self, now: Moment) -> np.ndarray:
+        mass = 0.5 * 4**now.trait
+        return (1 / mass[..., None] - 1) * now.force
+
+
+class OneWay(Misspecified):
+    """Of two particles with a spring, the one of the greater trait feels it
+    alone, as a pursuer does. Labels name both directions all the same."""
+    def further_force(self, now: Moment) -> np.ndarray:
+        pursued = now.trait[:, :, None] < now.trait[:, None]
+        springs = now.interacts * [[[[1]], [[0]]]]
+        return -self.pairwise(springs * pursued[:, None], now.position)
+
+
+class Case(NamedTuple):
+    """A kind of system, what it breaks, whether force laws are right for it,
+    and where they are told the walls to be."""
+    system: System
+    what: str
+    holds: bool = False
+    half_width: Optional[float] = None
+
+
+_BOX = Newtonian((Spring(), Charge()), box_half_width=2.5)
+CASES: dict[str, Case] = {
+    'lawful': Case(Lawful(), 'nothing; no walls', True),
+    'told_walls': Case(_BOX, 'nothing; walls known', True, 2.5),
+    'walls': Case(_BOX, 'walls that are not told'),
+    'friction': Case(Friction(), 'friction'),
+    'magnetic': Case(Magnetic(), 'force across the velocity'),
+    'transverse': Case(Transverse(), 'force across the line of a pair'),
+    'trap': Case(Trap(), 'force from outside'),
+    'one_way': Case(OneWay(), 'springs that one end feels'),
+    'masses': Case(UnequalMasses(), 'masses of 0.5 to 2 kg'),
+    'kuramoto': Case(Kuramoto(), 'no mechanics at all'),
+}
+SCALES: dict[str, dict[str, int]] = {
+    'laptop':
+    dict(num_systems=5_000, num_fitted=1_000, num_checked=200, max_steps=2_500,
+         hidden_channels=64, batch_size=64),
+    'smoke':
+    dict(num_systems=16, num_fitted=16, num_checked=8, max_steps=2,
+         hidden_channels=4, batch_size=8),
+}
+
+
+def main(argv: Optional[list[str]] = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add('cases', nargs='*', metavar='SYSTEM', help=f"of {', '.join(CASES)}")
+    add('--scale', choices=SCALES, default='laptop')
+    add('--seed', type=int, default=0)
+    add('--threads', type=int, default=1, help="PyTorch's [%(default)s]")
+    add('--root', default='datasets', metavar='DIR')
+    add('--runs', default='runs/outside_assumptions', metavar='DIR')
+    add('--out', default='results/outside_assumptions', metavar='DIR')
+    args = parser.parse_args(argv)
+    torch.set_num_threads(args.threads)
+    out = Path(args.out)
+    for name in args.cases or CASES:
+        path = out / f'{name}.json'
+        if not path.exists():
+            result = run(name, args)
+            save_json(path, result)
+            print(f"{name}: {result['verdict']}", flush=True)
+    report(out)
+
+
+def run(name: str, args: argparse.Namespace) -> dict[str, Any]:
+    """Trains, fits laws and checks them."""
+    start, case, size = time.monotonic(), CASES[name], SCALES[args.scale]
+    train, val = (ParticleSystems(
+        args.root, f'outside_{name}', split, system=case.system,
+        num_systems=(size['num_systems'], size['num_checked'], 1),
+        seed=args.seed, transform=SplitTrajectory(49))
+                  for split in ('train', 'val'))
+    systems = next(iter(SystemLoader(train, size['num_fitted'])))
+    held_out = next(iter(SystemLoader(val, size['num_checked'])))
+    out: dict[str, Any] = {'what': case.what, 'right': case.holds}
+    try:
+        check_motion(systems.x, train.frame_interval)
+        options = ('max_steps', 'hidden_channels', 'batch_size')
+        config = Config.for_dataset(train, 49, seed=args.seed,
+                                    options={key: size[key]
+                                             for key in options})
+        networks = fit(config, train, val, f'{args.runs}/{name}',
+                       overwrite=True)
+        laws = networks.with_laws(interval=train.frame_interval,
+                                  half_width=case.half_width)
+        discover_force_laws(laws.model, systems,
+                            torch.Generator().manual_seed(args.seed))
+        check = check_laws(laws.model, networks.model, held_out,
+                           networks.linear_step, networks.units)
+        guess, _ = networks.model.infer(held_out)
+        refined = refine(laws.model, held_out).edge_type
+        out |= dict(
+            holds=check.holds, verdict=str(check), check=asdict(check),
+            encoder_accuracy=networks.accuracies(guess, held_out)['accuracy'],
+            refined_accuracy=laws.accuracies(refined, held_out)['accuracy'])
+    except ValueError as refusal:
+        out |= dict(holds=False, verdict=f'No laws are fitted: {refusal}')
+    minutes = (time.monotonic() - start) / 60
+    return out | dict(minutes=minutes, arguments=size, seed=args.seed,
+                      provenance=provenance())
+
+
+def report(out: Path) -> None:
+    """A row for each system that has a result."""
+    paths = [out / f'{name}.json' for name in CASES]
+    results = {p.stem: json.loads(p.read_text()) for p in paths if p.exists()}
+    rows = pd.DataFrame(
+        [row_of(name, result) for name, result in results.items()])
+    right = sum(r['holds'] == r['right'] for r in results.values())
+    notes = [
+        f'The verdict is right for {right} of {len(results)} systems. Made by '
+        f'`python benchmarks/outside_assumptions.py`. Scores are negative '
+        f"log-likelihoods of held-out single steps, in nat a feature; laws' "
+        f'lead: networks minus laws, with its standard error. Accuracies (%), '
+        f'which no verdict uses, are strict.',
+        *(f"**{name}.** {' '.join(result['verdict'].split())}"
+          for name, result in results.items())
+    ]
+    publish(out / 'table.md', 'Outside the assumptions of force laws',
+            {'Verdicts': rows.set_index('system').fillna(MISSING)}, notes)
+
+
+def row_of(name: str, result: dict[str, Any]) -> dict[str, Any]:
+    row = {
+        'system': name,
+        'breaks': result['what'],
+        'laws hold?': 'yes' if result['holds'] else 'no'
+    }
+    if 'check' not in result:
+        return row | {'laws hold?': 'refused'}
+    check = result['check']
+    found = [f"{f['name']} ({f['size']:.0%})" for f in check['findings']]
+    found += [
+        key for key in ('at_walls', 'one_way')
+        if check.get(key) and check[key][0] > max(2 * check[key][1], 0.02)
+    ]
+    lead, error = check['behind']
+    return row | {
+        'networks': f"{check['networks'][0]:.2f}",
+        'laws': f"{check['laws'][0]:.2f}",
+        "laws' lead": f'{-lead:.2f} ± {error:.2f}',
+        'found': ', '.join(found),
+        'encoder': f"{100 * result['encoder_accuracy']:.1f}",
+        'refined': f"{100 * result['refined_accuracy']:.1f}",
+        'minutes': f"{result['minutes']:.1f}"
+    }
+
+
+if __name__ == '__main__':
+    main()

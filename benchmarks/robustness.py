@@ -1,0 +1,292 @@
+"""Measure how robust laws and graphs are that are found from scratch.
+
+    python benchmarks/robustness.py --scale smoke     # seconds
+    python benchmarks/robustness.py --seeds 0         # half an hour, one core
+
+On systems of springs and charges, laws are found without labels and with an
+untrained encoder, then the graphs of unseen systems. A curve varies one thing:
+
+    frames      observed frames, of training systems and of unseen ones
+    noise       Gaussian noise on all frames
+    systems     number of training systems; 50,000 take 12 GiB of memory
+    particles   particles of the unseen systems, with laws from systems of 5
+    interval    time between two frames
+
+Writes a JSON file for each point into --out, and of all that are there
+robustness.md and robustness.png. What is there is not measured again. The
+ablations in results/robustness were measured at commit 1799bda.
+"""
+import argparse
+import json
+import time
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, Optional
+
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+from reproduce import save_figure
+from tables import means, provenance, publish, save_json
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.evaluation import law_curves
+from pyg_fnri.inference import refine, sample_posterior
+from pyg_fnri.laws import discover_force_laws
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.metrics import EdgeAccuracy, EdgePosterior, graph_report
+from pyg_fnri.nn import RelationalAutoEncoder
+from pyg_fnri.simulation import Charge, Newtonian, Spring
+from pyg_fnri.training import Config, build_module
+from pyg_fnri.transforms import SplitTrajectory
+
+NAME, TYPES, LAYERS = 'springs_charges', (2, 2), ('spring', 'charge')
+
+
+class Condition(NamedTuple):
+    """What a curve varies. Training systems have as many frames again that
+    follow those observed; noise is in per cent of each feature's standard
+    deviation, the interval in seconds."""
+    num_observed: int = 49
+    noise_percent: float = 0
+    num_training: int = 500
+    num_particles: int = 5
+    interval: float = 0.1
+    num_test: int = 500
+
+
+class Curve(NamedTuple):
+    """A field of :class:`Condition`, its values and those of the scale smoke;
+    whether posteriors are sampled, too: where frames leave graphs in doubt."""
+    field: str
+    values: tuple[float, ...]
+    smoke: tuple[float, ...]
+    sampled: bool = False
+
+
+CURVES = {
+    'frames':
+    Curve('num_observed', (10, 15, 20, 30, 49), (4, 6), True),
+    'noise':
+    Curve('noise_percent', (0, 0.5, 1, 2, 5), (0, 5), True),
+    'systems':
+    Curve('num_training', (10, 20, 50, 100, 500, 1_000, 5_000, 50_000), (4, 6)),
+    'particles':
+    Curve('num_particles', (3, 5, 8, 10, 15, 20), (3, 5)),
+    'interval':
+    Curve('interval', (0.05, 0.1, 0.2, 0.3, 0.5), (0.1, 0.2)),
+}
+#: Where figures are in a record, and their columns.
+COLUMNS = {
+    'figures.refined.combined': 'combined',
+    'figures.law_error.spring': 'spring law error',
+    'figures.law_error.charge': 'charge law error',
+    'figures.refined.calibration_error': 'ECE',
+    'figures.sampled.combined': 'sampled',
+    'figures.sampled.calibration_error': 'sampled ECE',
+    'figures.confirmed': 'confirmed',
+    'figures.discovery_seconds': 's of laws',
+    'figures.refined.seconds': 's of graphs',
+}
+STANDARD = {
+    'laptop': Condition(),
+    'smoke': Condition(num_observed=6, num_training=6, num_test=3),
+}
+
+
+def main(argv: Optional[list[str]] = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add('--curve', nargs='+', choices=CURVES, default=list(CURVES))
+    add('--seeds', nargs='+', type=int, default=[0, 1, 2])
+    add('--scale', choices=STANDARD, default='laptop')
+    add('--report-only', action='store_true', help='measure nothing')
+    add('--root', default='datasets', metavar='DIR')
+    add('--out', help='[results/robustness, or results/smoke/robustness]')
+    add('--threads', type=int, default=1, help="PyTorch's [%(default)s]")
+    args = parser.parse_args(argv)
+    torch.set_num_threads(args.threads)
+    smoke, standard = args.scale == 'smoke', STANDARD[args.scale]
+    out = Path(args.out or f"results/{'smoke/' * smoke}robustness")
+    for seed in [] if args.report_only else args.seeds:
+        for name in args.curve:
+            curve = CURVES[name]
+            for value in curve.smoke if smoke else curve.values:
+                point, sampled = f'{name}-{value:g}-seed{seed}', curve.sampled
+                condition = standard._replace(**{curve.field: value})
+                if condition == standard:  # A point of all curves.
+                    point, sampled = f'standard-seed{seed}', True
+                path = out / f'{point}.json'
+                if not is_measured(path, condition, sampled):
+                    record = measure(condition, seed, sampled, smoke, args.root)
+                    save_json(path, {'point': point, **record})
+                    print(point, record['figures'], flush=True)
+    report(out, standard, args.scale)
+
+
+def is_measured(path: Path, condition: Condition, sampled: bool) -> bool:
+    """Whether a point is there; older ones tell the method, too."""
+    if not path.exists():
+        return False
+    record = json.loads(path.read_text())
+    same = condition._asdict().items() <= record['condition'].items()
+    return same and record['sampled_too'] >= sampled
+
+
+def measure(condition: Condition, seed: int, sampled: bool, smoke: bool,
+            root: str) -> dict[str, Any]:
+    """A point; where there is nothing to find, `failed` is the reason."""
+    laws = condition._replace(num_particles=5)  # Those of a curve share them.
+    try:
+        model, noise, figures = find_laws(laws, seed, smoke, root)
+        test = add_noise(batch_of(condition, seed, 'test', root), noise,
+                         torch.Generator().manual_seed(seed + 1))
+        ways = {'refined': refine, 'sampled': sample_posterior}
+        for name in ways if sampled else ['refined']:
+            start = time.process_time()
+            graph = ways[name](model, test, num_restarts=1 if smoke else 24)
+            seconds = time.process_time() - start
+            score = graph_report([
+                EdgePosterior(graph.edge_type, graph.posterior, test.edge_index,
+                              test.edge_label)
+            ], TYPES, TYPES)
+            figures = {
+                **figures, name: {
+                    **score['edge_accuracy'], 'calibration_error':
+                    score['calibration_error']['combined'],
+                    'seconds':
+                    seconds
+                }
+            }
+    except ValueError as error:
+        figures = {'failed': str(error)}
+    return {
+        'condition': condition._asdict(),
+        'sampled_too': sampled,
+        'figures': figures,
+        'provenance': provenance()
+    }
+
+
+@lru_cache(maxsize=1)
+def find_laws(
+        condition: Condition, seed: int, smoke: bool,
+        root: str) -> tuple[RelationalAutoEncoder, Tensor, dict[str, Any]]:
+    """A model of laws from training systems, their noise and its figures."""
+    clean = batch_of(condition, seed, 'train', root)
+    noise = condition.noise_percent / 100 * clean.x.flatten(0, 1).std(0)
+    generator = torch.Generator().manual_seed(seed)
+    data = add_noise(clean, noise, generator)
+    module = build_module(
+        Config(data.x.size(-1), condition.num_observed, TYPES, seed=seed))
+    module.fit_units(data.x)
+    model = module.with_laws(interval=condition.interval,
+                             half_width=5.0).model.eval()
+    iterations: list[Any] = []
+    start = time.process_time()
+    discovery = discover_force_laws(model, data, generator,
+                                    num_pilot=3 if smoke else 100,
+                                    max_starts=2 if smoke else 5,
+                                    on_iteration=iterations.append)
+    seconds = time.process_time() - start
+    accuracy = EdgeAccuracy(TYPES)
+    accuracy.update(iterations[-1].edge_type, data.edge_label)
+    curves = law_curves(model.decoder.layer,
+                        open_systems(condition, seed, 'test', root),
+                        accuracy.compute().relabelling)
+    return model, noise, {
+        'confirmed': discovery.confirmed,
+        'law_error': curves.error and dict(zip(curves.names, curves.error)),
+        'noise': noise.tolist(),
+        'discovery_seconds': seconds
+    }
+
+
+def open_systems(condition: Condition, seed: int, split: str,
+                 root: str) -> ParticleSystems:
+    """I+C, 99 frames, at the interval and of the size asked for."""
+    standard = Newtonian((Spring(), Charge()))
+    every = round(condition.interval / standard.step_size)
+    system = replace(standard, sample_every=every, num_steps=100 * every)
+    own = {} if system == standard else {'system': system}
+    return ParticleSystems(root, f'{NAME}-every_{every}_ms' if own else NAME,
+                           split, condition.num_particles,
+                           (condition.num_training, 1, condition.num_test),
+                           seed, **own,
+                           transform=SplitTrajectory(condition.num_observed))
+
+
+def batch_of(condition: Condition, seed: int, split: str, root: str) -> Data:
+    dataset = open_systems(condition, seed, split, root)
+    return next(iter(SystemLoader(dataset, len(dataset))))
+
+
+def add_noise(data: Data, noise: Tensor, generator: torch.Generator) -> Data:
+    """Independent Gaussian noise of a standard deviation per feature."""
+    out = data.clone()
+    for key in ('x', 'y'):
+        drawn = torch.randn(data[key].size(), generator=generator)
+        out[key] = data[key] + noise * drawn
+    return out
+
+
+def read(out: Path) -> pd.DataFrame:
+    """A row for each point that is there, in per cent and seconds."""
+    records = [json.loads(p.read_text()) for p in out.glob('*-seed*.json')]
+    found = pd.json_normalize(records)
+    # Points that failed, or were not sampled, have fewer columns.
+    frame = found.reindex(columns=COLUMNS).set_axis(COLUMNS.values(), axis=1)
+    for number, layer in enumerate(LAYERS):
+        layers = found.get('figures.refined.layers', frame['combined'])
+        frame[layer] = layers.astype(object).str[number]
+    frame = frame.astype(float) * [
+        1 if 's of' in name else 100 for name in frame
+    ]
+    name = found['point'].str.extract('(.*)-seed(.*)')
+    conditions = found[[f'condition.{field}' for field in Condition._fields]]
+    return conditions.set_axis(Condition._fields, axis=1).join(frame).assign(
+        point=name[0], seed=name[1].astype(int)).sort_values(['point', 'seed'])
+
+
+def report(out: Path, standard: Condition, scale: str) -> None:
+    """Tables and picture of all points that are there."""
+    frame, tables = read(out), {}
+    ablated = frame['point'].str.startswith('ablation')
+    shown = dict.fromkeys(['combined', *LAYERS, *COLUMNS.values()])
+    figure = Figure((15, 5.4), layout='constrained')
+    axes = figure.subplots(2, len(CURVES), sharey='row', sharex='col').T
+    for (above, below), (name, curve) in zip(axes, CURVES.items()):
+        fixed = [field for field in Condition._fields if field != curve.field]
+        same = frame[fixed] == [getattr(standard, field) for field in fixed]
+        runs = frame[same.all(axis=1) & ~ablated].sort_values(
+            [curve.field, 'seed'])
+        if len(runs):
+            tables[name] = means(runs, curve.field, shown, 2)
+            lines = runs.groupby(curve.field).mean(numeric_only=True)
+            lines[['combined', *LAYERS]].plot(ax=above, style='o-',
+                                              ylabel='edge accuracy (%)')
+            lines.filter(like='law error').plot(ax=below, style='o-',
+                                                logx=name == 'systems',
+                                                logy=True,
+                                                ylabel='law error (%)',
+                                                xlabel=name, legend=False)
+    if ablated.any():
+        tables['ablations'] = means(frame[ablated], 'point', shown, 2)
+    notes = [
+        f'Made by `python benchmarks/robustness.py --scale {scale}`; ablations '
+        f'at commit 1799bda. In per cent, and seconds of one core; ± is the '
+        f'standard error of the mean over seeds. How to read it: '
+        f'[README](../README.md#how-to-read-the-tables).'
+    ]
+    publish(out / 'robustness.md',
+            'How robust laws and graphs from scratch are', tables, notes)
+    save_figure(figure, out / 'robustness.png')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,297 @@
+"""A trained model applied to a user's own systems: their interaction graphs,
+as tables, networks and pictures."""
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Optional, Union
+
+import networkx as nx
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+from rich.progress import track
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_fnri.convert import to_networkx, to_pandas
+from pyg_fnri.datasets import NRIFolder, TrajectoryTable
+from pyg_fnri.datasets.particle_systems import find_system
+from pyg_fnri.datasets.spec import (
+    OWN_UNIT,
+    describe_files,
+    frame_interval,
+    open_dataset,
+    remembered_reading,
+)
+from pyg_fnri.datasets.stored import check_writable
+from pyg_fnri.evaluation.report import tell_diverged
+from pyg_fnri.inference import Refined, refine, shared_graph
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.metrics import type_confidence
+from pyg_fnri.nn import Scaling
+from pyg_fnri.nn.scaling import split_quantities
+from pyg_fnri.plot import plot_adjacency, plot_multiplex, plot_trajectories
+from pyg_fnri.training import Config, RelationalInference
+
+OwnSystems = Union[TrajectoryTable, NRIFolder]
+
+#: Files of inferred graphs, all that there can be.
+RESULTS = ('edges.csv', 'graphs.graphml', 'graph.png', 'heatmap.png',
+           'trajectories.png')
+#: How many times larger or smaller trajectories may be than in training.
+MAX_RATIO = 20.
+
+
+def open_systems(
+    config: Config,
+    data: str,
+    root: str,
+    reading: Optional[Mapping[str, Any]] = None,
+    **files: Any,
+) -> OwnSystems:
+    """Opens trajectories that a model was not trained on, whole; of a folder
+    those of the test split. Candidate edges are chosen as in training.
+
+    Args:
+        config: That of the model.
+        data: The trajectories.
+        root: Where data sets are kept.
+        reading: How they are read, where it differs from how those of
+            training were.
+        files: `edges`, `window` and `stride`, as for
+            :func:`~pyg_fnri.datasets.spec.describe_files`.
+    """
+    remembered = remembered_reading(config.data, data)
+    if reading and 'position' in reading:  # Velocities are those of others.
+        remembered.pop('velocity', None)
+    reading = {**remembered, **(reading or {})}
+    mass = config.data.get('reading', {}).get('mass')
+    if mass is not None and reading.get('mass') is None:
+        # All particles would be taken for alike, and forces be wrong.
+        raise ValueError(f"The model was trained on particles whose masses "
+                         f"are known, by mass={mass}, and those of '{data}' "
+                         f"are not; say by mass=NAME which feature holds them.")
+    description = describe_files(
+        data, num_observed=config.num_observed, reading=reading, **files, **{
+            option: config.data[option]
+            for option in ('neighbours', 'radius', 'directed')
+            if option in config.data
+        })
+    split = 'test' if 'folder' in description['files'] else 'all'
+    dataset = open_dataset(description, root, split)
+    assert isinstance(dataset, (TrajectoryTable, NRIFolder))
+    num_steps, num_features = dataset[0].x.shape[1:]
+    if num_features != config.in_channels:
+        raise ValueError(f"The model was trained on {config.in_channels} "
+                         f"features of a particle, positions and velocities, "
+                         f"but '{data}' has {num_features}.")
+    if num_steps < config.num_observed:
+        raise ValueError(f"The model looks at {config.num_observed} frames, "
+                         f"but the systems in '{data}' have {num_steps}.")
+    # Frames further apart look like faster particles, and nothing would fail.
+    trained = config.data.get('time_step')
+    if 'num_systems' in config.data:
+        trained = find_system(config.data.get('name'))[1].frame_interval
+    found = frame_interval(description, dataset)
+    if trained and found and abs(found - trained) > 0.05 * trained:
+        raise ValueError(f"Frames of '{data}' are {found:g} apart, but "
+                         f"those that the model was trained on {trained:g}; "
+                         f"resample the trajectories.")
+    return dataset
+
+
+def observe(data: Any, num_observed: int) -> Any:
+    """Splits a system, or a batch: the first frames are :obj:`x`, and those
+    from the last observed one on, which predictions start from, :obj:`y`."""
+    data.x, data.y = data.x[:, :num_observed], data.x[:, num_observed - 1:]
+    return data
+
+
+def check_sizes(units: Scaling, x: Tensor) -> None:
+    """Warns of trajectories :obj:`[num_nodes, T, F]` that are far larger or
+    smaller than those of training, which :obj:`units` are fitted to: in
+    another unit, graphs would be wrong, and nothing else would tell."""
+    halves = split_quantities(units(x))
+    names = ['Positions', 'Velocities']
+    if len(halves) != 2:
+        names = [f'Feature {i}' for i in range(len(halves))]
+    for name, values in zip(names, halves):
+        some = values.flatten()[::max(1, values.numel() // 1_000_000)]
+        low, high = some.quantile(torch.tensor([0.01, 0.99])).tolist()
+        ratio = (high - low) / 2  # Of those of training, -1 to 1.
+        if not 1 / MAX_RATIO <= ratio <= MAX_RATIO:
+            warnings.warn(
+                f"{name} spread {ratio:.3g} times as far as those that the "
+                f"model was trained on; if they are in another unit, its "
+                f"graphs are wrong: convert the data.", stacklevel=2)
+
+
+class InferredGraphs(NamedTuple):
+    """Candidate edges of many systems as a table, their interactions as parts
+    of one network (see :mod:`pyg_fnri.convert`), and the first systems, split
+    by :func:`observe`, with the graph of each."""
+    table: pd.DataFrame
+    network: nx.MultiGraph
+    first: list[tuple[Data, Refined]]
+
+
+def infer_each(module: RelationalInference, dataset: OwnSystems,
+               refined: bool = False, batch_size: int = 100,
+               num_first: int = 4) -> InferredGraphs:
+    """Infers a graph for each system, with whole trajectories, and refines it
+    if asked (:func:`~pyg_fnri.inference.refine`); at the most
+    :obj:`num_first` systems are given back by themselves."""
+    parts: list[Data] = []
+    posteriors: list[list[Tensor]] = []
+    for batch in _batches(module, dataset, batch_size):
+        edge_type, posterior = (refine(module.model, batch)
+                                if refined else module.model.infer(batch))
+        # Without the trajectories. PyG shifts what is called a batch, too.
+        parts.append(
+            Data(edge_index=batch.edge_index, edge_type=edge_type,
+                 system_batch=batch.batch, num_nodes=batch.num_nodes))
+        posteriors.append(posterior)
+    joined = Batch.from_data_list(parts)
+    joined.batch = joined.system_batch  # Of systems, not of batches of them.
+    graph = Refined(joined.edge_type,
+                    [torch.cat(layer) for layer in zip(*posteriors)])
+    owner = joined.batch[joined.edge_index[1]]
+    first = [(data,
+              Refined(graph.edge_type[owner == i],
+                      [q[owner == i] for q in graph.posterior]))
+             for i, data in enumerate(_first(module, dataset, num_first))]
+    return _convert(module, joined, graph, dataset.system_names,
+                    dataset.particle_names, first)
+
+
+def infer_shared(module: RelationalInference, dataset: OwnSystems,
+                 refined: bool = False, batch_size: int = 100,
+                 num_first: int = 4) -> InferredGraphs:
+    """Infers one graph for all systems, which must have the same particles,
+    see :func:`~pyg_fnri.inference.shared_graph`; arguments as of
+    :func:`infer_each`. The table has no column `system`."""
+    names, particles = dataset.system_names, dataset.particle_names
+    for name, own in zip(names, particles):
+        if own != particles[0]:
+            odd = [p for p in own if p not in particles[0]]
+            odd += [p for p in particles[0] if p not in own]
+            raise ValueError(f"Systems that share a graph have the same "
+                             f"particles, but {odd[0]!r} is in only one of "
+                             f"the systems {names[0]!r} and {name!r}; infer a "
+                             f"graph for each.")
+    graph = shared_graph(module.model, _batches(module, dataset, batch_size),
+                         refined, names)
+    first = [(data, graph) for data in _first(module, dataset, num_first)]
+    found = _convert(module, first[0][0], graph, ['all'], particles[:1], first)
+    return found._replace(table=found.table.drop(columns='system'))
+
+
+def _batches(module: RelationalInference, dataset: OwnSystems,
+             batch_size: int) -> Iterator[Batch]:
+    """All systems, as the model looks at them."""
+    for batch in track(SystemLoader(dataset, batch_size), 'inferring',
+                       transient=True):
+        yield observe(batch, module.config.num_observed)
+
+
+def _first(module: RelationalInference, dataset: OwnSystems,
+           number: int) -> list[Data]:
+    """The first systems, likewise."""
+    number = min(number, len(dataset))
+    return [
+        observe(dataset[i], module.config.num_observed) for i in range(number)
+    ]
+
+
+def _convert(module: RelationalInference, data: Data, graph: Refined,
+             systems: Sequence[Any], particles: Sequence[Sequence[Any]],
+             first: list[tuple[Data, Refined]]) -> InferredGraphs:
+    """The graphs as a table and as networkx has them."""
+    names: dict[str, Any] = {
+        'probability': graph.posterior,
+        'systems': systems,
+        'particles': particles,
+    }
+    undirected = module.model.latent.undirected
+    return InferredGraphs(
+        to_pandas(data, graph.edge_type, **names),
+        to_networkx(data, graph.edge_type, undirected=undirected, **names),
+        first)
+
+
+def draw_graphs(module: RelationalInference,
+                first: Sequence[tuple[Data, Refined]], systems: Sequence[Any],
+                particles: Sequence[Any]) -> dict[str, Figure]:
+    """Draws the graph of the first system, how probable its interactions are,
+    and where systems go from their last observed frame, where there is
+    something to show.
+
+    Args:
+        module: A trained module.
+        first: As of :class:`InferredGraphs`.
+        systems: What each of them is called.
+        particles: What the particles of the first one are called.
+
+    Returns:
+        The pictures, by the names of their files.
+    """
+    data, graph = first[0]
+    out: dict[str, Figure] = {}
+    if data.num_edges:
+        out['graph.png'] = plot_multiplex(
+            data.edge_index, graph.edge_type,
+            probability=type_confidence(graph.edge_type, graph.posterior))
+        interacts = torch.stack([1 - q[:, 0] for q in graph.posterior], dim=-1)
+        out['heatmap.png'] = plot_adjacency(data.edge_index,
+                                            interacts.clamp(0, 1), particles)
+    # As many frames as were looked at are as many as make a clear picture.
+    num_steps = min(data.y.size(1) - 1, data.x.size(1))
+    if (num_steps == 0 or data.x.size(2) < 4
+            or not module.is_trained('decoder')):
+        return out  # Nothing to compare or to predict, or no plane to draw in.
+    batch = Batch.from_data_list([data for data, _ in first])
+    steps = module.model.predict_trajectory(
+        batch, num_steps, torch.cat([graph.edge_type for _, graph in first]))
+    paths = torch.cat([batch.y[:, :1], steps], dim=1)
+    predicted = paths.split(batch.ptr.diff().tolist())
+    tell_diverged(predicted)
+    out['trajectories.png'] = plot_trajectories(
+        predicted, [d.y[:, :num_steps + 1] for d, _ in first],
+        observed=[d.x for d, _ in first],
+        titles=[f'system {name}' for name in systems], unit=OWN_UNIT)
+    return out
+
+
+def present_results(out: str) -> list[str]:
+    """The names of the results that a directory holds."""
+    return [name for name in RESULTS if os.path.exists(os.path.join(out, name))]
+
+
+def check_results(out: str, overwrite: bool = False) -> None:
+    """Makes sure, before the work, that results can be written to a directory,
+    which is made if need be, and that none there get lost."""
+    there = present_results(out)
+    if there and not overwrite:
+        raise ValueError(f"'{out}' holds {there[0]} already; allow to "
+                         f"overwrite the results there, or name another "
+                         f"directory.")
+    check_writable(out)
+
+
+def write_results(out: str, table: pd.DataFrame, network: nx.MultiGraph,
+                  pictures: Mapping[str, Figure]) -> None:
+    """Writes :obj:`RESULTS`, pictures by their names, then moves them into
+    their place in a directory; of those that stood there, none is left."""
+    with tempfile.TemporaryDirectory(dir=out) as folder:
+        table.to_csv(os.path.join(folder, 'edges.csv'), index=False)
+        nx.write_graphml(network, os.path.join(folder, 'graphs.graphml'),
+                         edge_id_from_attribute='id')
+        for name, figure in pictures.items():
+            figure.savefig(os.path.join(folder, name))
+        for name in RESULTS:
+            old, new = os.path.join(out, name), os.path.join(folder, name)
+            if os.path.exists(new):
+                os.replace(new, old)
+            elif os.path.exists(old):
+                os.remove(old)  # Of other systems, and replaced by nothing.

@@ -1,0 +1,332 @@
+"""A report of what a model is worth: tables, pictures, one file of numbers."""
+import json
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Optional
+
+import torch
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.datasets.spec import Systems, box_half_width, length_unit
+from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.evaluation.law_curves import LawCurves
+from pyg_fnri.evaluation.published import (
+    ACCURACY,
+    HORIZONS,
+    ROLLOUT_MSE,
+)
+from pyg_fnri.metrics import Relabelling
+from pyg_fnri.nn import per_mass
+from pyg_fnri.plot import (
+    plot_laws,
+    plot_multiplex,
+    plot_reliability,
+    plot_trajectories,
+)
+from pyg_fnri.training import RelationalInference
+
+#: Ways to infer graphs that may have metrics of their own in a report.
+BETTER = ('refined', 'sampled')
+#: Rows beyond the paper's tables: metric to title and unit.
+BEYOND = {
+    'auroc': ('AUROC of any interaction (%)', 100),
+    'average_precision': ('average precision (%)', 100),
+    'calibration_error': ('expected calibration error (%)', 100),
+    'brier_score': ('Brier score (0 to 2)', 1),
+    'entropy': ('posterior entropy (nats)', 1),
+    'entropy_share': ('posterior entropy (% of the maximum)', 100),
+    'asymmetric_share': ('pairs of two types (%)', 100),
+    'asymmetry': ('difference of the directions (%)', 100),
+}
+#: What the numbers of a saved report mean.
+UNITS = {
+    'edge_accuracy':
+    'fraction; one relabelling for all systems',
+    'rollout_mse':
+    'mean square of min-max scaled features',
+    'entropy':
+    'nats',
+    'calibration_error':
+    'fraction; 15 bins of equal width',
+    'law_error':
+    'fraction; at the distances seen of pairs that it acts on, '
+    '1 to 99 %',
+}
+Metrics = Mapping[str, Any]
+Rows = dict[str, Sequence[Optional[float]]]
+
+
+def print_report(module: RelationalInference, dataset: Systems, report: Metrics,
+                 batch_size: int) -> None:
+    """Prints the paper's tables 1 and 2, our rows last, and what comes on
+    top; no accuracies where the truth is not known.
+
+    Args:
+        module: What has been measured.
+        dataset: On which systems.
+        report: What :func:`~pyg_fnri.evaluation.evaluate` gives, with that of
+            better graphs as :obj:`refined` and :obj:`sampled`, and
+            :obj:`law_error` by the names of the laws, where there are some.
+        batch_size: Systems in a batch.
+    """
+    config, console = module.config, Console()
+    where = f"{dataset.name}, {report['num_systems']} systems"
+    # A user's file may be called as one of the paper's systems.
+    name = dataset.name if isinstance(dataset, ParticleSystems) else ''
+    row = f"{config.model} ({config.regime.replace('_', ' ')}), ours"
+    ours = {row: report}
+    ours |= {f'{row}, {way}': report[way] for way in BETTER if way in report}
+    if 'edge_accuracy' in report:
+        console.print(
+            make_table(f'Edge accuracy (%), {where}',
+                       ['', 'combined', *layer_names(module)],
+                       accuracy_rows(ours, config.model, name), '.1f',
+                       bold=[f'{row}, strict' for row in ours]))
+    if 'rollout_mse' in report:
+        steps = [f'{h} step{"s"[:h - 1]}' for h in report['rollout_mse']]
+        console.print(
+            make_table(
+                f'Rollout mean squared error (1e-5, min-max units), {where}',
+                ['', *steps], error_rows(ours, config.model, name), bold=ours))
+    for title, metrics in ours.items():
+        if 'entropy' in metrics:
+            console.print(
+                make_table(f'Beyond accuracy, {title}, {where}',
+                           ['', 'combined', *layer_names(module, metrics)],
+                           beyond_rows(metrics)))
+    for title, metrics in ours.items():
+        if 'relabelling' in metrics:
+            agreement = metrics['relabelling_consistency']
+            print(f"{title}: relabelling found: {metrics['relabelling']}; "
+                  f"{agreement['share']:.1%} of {agreement['num_batches']} "
+                  f"batches of {batch_size} systems agree")
+    if 'law_error' in report:
+        errors = ', '.join(f'{name} {error:.1%}'
+                           for name, error in report['law_error'].items())
+        print(f'Relative error of the force laws: {errors}')
+
+
+def make_table(title: str, columns: Sequence[str], rows: Mapping[str,
+                                                                 Sequence[Any]],
+               form: str = '.3g', bold: Collection[str] = ()) -> Table:
+    """A table for the terminal, with the names of rows in its first column,
+    some of them bold; numbers in a form, a dash for None."""
+    table = Table(title=title, title_justify='left')
+    for index, column in enumerate(columns):
+        table.add_column(column, justify='right' if index else 'left')
+    for row, values in rows.items():
+        cells = [
+            v if isinstance(v, str) else '-' if v is None else format(v, form)
+            for v in values
+        ]
+        table.add_row(row, *cells, style='bold' if row in bold else None)
+    return table
+
+
+def accuracy_rows(reports: Mapping[str, Metrics], model: str,
+                  dataset: str) -> Rows:
+    """Edge accuracies in per cent: the paper's table 1, those of guesses,
+    which the first report may hold, then ours."""
+    first = next(iter(reports.values()))
+    ours = {
+        'random, ours': first.get('random_accuracy'),
+        'majority class': first.get('majority_accuracy')
+    }
+    for row, report in reports.items():
+        ours[f'{row}, strict'] = report['edge_accuracy']
+        ours[f"{row}, authors' joint metric"] = report['joint_edge_accuracy']
+    kinds = 'random', f'{model} (learned)', f'{model} (supervised)'
+    return _paper_rows(ACCURACY, dataset, kinds) | {
+        row: _all_layers(accuracy, 100)
+        for row, accuracy in ours.items() if accuracy is not None
+    }
+
+
+def error_rows(reports: Mapping[str, Metrics], model: str,
+               dataset: str) -> Rows:
+    """Errors of rollouts in units of 1e-5: the paper's table 2, those without
+    a model, then ours."""
+    first = next(iter(reports.values()))
+    kinds = 'static', f'{model} (learned)', f'{model} (true graph)'
+    paper: Rows = {
+        row: [dict(zip(HORIZONS, values)).get(h) for h in first['rollout_mse']]
+        for row, values in _paper_rows(ROLLOUT_MSE, dataset, kinds).items()
+    }
+    ours = {
+        'static, ours': first.get('static_mse'),
+        'linear step': first.get('linear_mse'),
+        **{
+            row: report['rollout_mse']
+            for row, report in reports.items()
+        }
+    }
+    return paper | {
+        row: [1e5 * v for v in errors.values()]
+        for row, errors in ours.items() if errors is not None
+    }
+
+
+def beyond_rows(report: Metrics) -> Rows:
+    """How far probabilities can be trusted: of all layers together where that
+    is defined, then of each."""
+    return {
+        row: _all_layers(report[key], scale)
+        for key, (row, scale) in BEYOND.items() if key in report
+    }
+
+
+def _paper_rows(table: Mapping[str, Mapping[str, Sequence[float]]],
+                dataset: str, kinds: Sequence[str]) -> Rows:
+    rows = table.get(dataset, {})
+    return {f'{kind}, paper': rows[kind] for kind in kinds if kind in rows}
+
+
+def _all_layers(metric: Any, scale: float) -> list[Optional[float]]:
+    """Of all layers together where that is defined, then of each, scaled."""
+    values = [None, *metric]
+    if isinstance(metric, Mapping):
+        values = [metric['combined'], *metric['layers']]
+    return [None if value is None else scale * value for value in values]
+
+
+def best_metrics(report: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Those of the best way to infer graphs."""
+    return next((report[way] for way in reversed(BETTER) if way in report),
+                report)
+
+
+def layer_names(module: RelationalInference,
+                metrics: Optional[Mapping[str, Any]] = None) -> list[str]:
+    """Names of the true layer-graphs, or of those predicted where metrics
+    are without truth."""
+    if metrics is None or 'relabelling' in metrics:
+        num_layers = len(module.config.num_edge_types)
+        return [module.layer_name(layer) for layer in range(num_layers)]
+    num_layers = module.model.latent.num_layers
+    return [f'predicted layer {layer}' for layer in range(num_layers)]
+
+
+def save_report(module: RelationalInference, report: Mapping[str, Any],
+                path: str, **about: Any) -> None:
+    """Writes all numbers as JSON, with what they are numbers of and what else
+    is to be said about them."""
+    config = module.config
+    plain = {
+        **_readable(report), 'layers': list(config.names),
+        'units': UNITS,
+        **about, 'config': {
+            key: getattr(config, key)
+            for key in ('model', 'regime', 'recipe', 'options', 'seed', 'data')
+        }
+    }
+    with written_whole(path) as part:
+        with open(part, 'w') as file:
+            json.dump(plain, file, indent=2)
+
+
+def _readable(report: Mapping[str, Any]) -> dict[str, Any]:
+    """With relabellings in words."""
+    return {
+        key:
+        _readable(value) if isinstance(value, dict) else
+        str(value) if isinstance(value, Relabelling) else value
+        for key, value in report.items()
+    }
+
+
+def write_pictures(
+    module: RelationalInference,
+    dataset: Systems,
+    metrics: Mapping[str, Any],
+    edge_type: Tensor,
+    laws: Optional[LawCurves],
+    out: str,
+    num_drawn: int = 4,
+) -> list[str]:
+    """Draws rollouts, a graph, how far probabilities can be trusted, and force
+    laws, as far as there are.
+
+    Args:
+        module: A trained module.
+        dataset: Its systems.
+        metrics: What :func:`~pyg_fnri.evaluation.evaluate` says of them.
+        edge_type: Predicted types :obj:`[num_edges, num_layers]` of the first
+            batch of them.
+        laws: The force laws, where there are some.
+        out: The directory that pictures are written into.
+        num_drawn: Systems whose rollouts are drawn, at the most.
+
+    Returns:
+        The names of the files.
+    """
+    relabelling = metrics.get('relabelling')
+    pictures: dict[str, Figure] = {}
+    if 'rollout_mse' in metrics and module.config.in_channels >= 4:
+        pictures['trajectories.png'] = draw_rollouts(module, dataset, edge_type,
+                                                     relabelling, num_drawn)
+    data = dataset[0]
+    if 'entropy' in metrics and data.num_edges:  # It has been inferred.
+        types = edge_type[:data.num_edges]
+        pictures['graph.png'] = plot_multiplex(
+            data.edge_index,
+            types if relabelling is None else relabelling(types),
+            data.get('edge_label'), names=list(module.config.names) or None)
+    if 'reliability' in metrics:
+        bins, errors = metrics['reliability'], metrics['calibration_error']
+        panels = dict(zip(layer_names(module), bins['layers']))
+        pictures['reliability.png'] = plot_reliability(
+            {
+                'combined': bins['combined'],
+                **panels
+            }, [errors['combined'], *errors['layers']])
+    if laws is not None:
+        pictures['laws.png'] = plot_laws(laws.distance, laws.learned, laws.true,
+                                         names=laws.names, seen=laws.seen,
+                                         errors=laws.error, unit=laws.unit,
+                                         force_unit=laws.force_unit)
+    for name, picture in pictures.items():
+        with written_whole(os.path.join(out, name)) as path:
+            picture.savefig(path, format='png')
+    return list(pictures)
+
+
+@torch.no_grad()
+def draw_rollouts(
+    module: RelationalInference,
+    dataset: Systems,
+    edge_type: Tensor,
+    relabelling: Optional[Relabelling] = None,
+    num_drawn: int = 4,
+) -> Figure:
+    """Predictions from the first state of :obj:`y` alone, as in the paper's
+    figure; arguments as of :func:`write_pictures`."""
+    model, start = module.model, 0
+    predicted, true, titles = [], [], []
+    for i, data in zip(range(num_drawn), dataset):
+        types = edge_type[start:start + data.num_edges]
+        start += data.num_edges
+        edge_attr = per_mass(model.latent.encode_types(types), data)
+        path = model.decode(data.y, data.edge_index, edge_attr, data.y.size(1))
+        predicted.append(torch.cat([data.y[:, :1], path], dim=1))
+        true.append(data.y)
+        title = f'{dataset.name} {i}'
+        if relabelling is not None:
+            right = (relabelling(types) == data.edge_label).all(-1)
+            title = f'edges {right.double().mean():.0%} right'
+        titles.append(title)
+    tell_diverged(predicted)
+    return plot_trajectories(predicted, true, titles=titles,
+                             half_width=box_half_width(dataset),
+                             unit=length_unit(dataset))
+
+
+def tell_diverged(paths: Sequence[Tensor]) -> None:
+    """Prints how many rollouts are drawn in part only."""
+    number = sum(not path.isfinite().all() for path in paths)
+    if number:
+        print(f'{number} of {len(paths)} rollouts drawn diverge: their '
+              f'pictures end where they do')

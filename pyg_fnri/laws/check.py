@@ -1,0 +1,255 @@
+"""Do force laws hold? Asked of frames that they were not fitted to."""
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+from torch_geometric.utils import scatter
+
+from pyg_fnri.inference.impulses import slip_message, slips, velocity_slope
+from pyg_fnri.inference.likelihood import (
+    AnnealingStep,
+    Estimate,
+    cauchy_nll,
+    cauchy_width,
+    mean_of_systems,
+)
+from pyg_fnri.inference.refine import refine
+from pyg_fnri.laws.fit import laws_of
+from pyg_fnri.laws.missing_terms import Finding, find_missing_terms
+from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
+
+#: Two sweeps for networks, whose errors are far above those of laws.
+NETWORK_ANNEALING = (AnnealingStep(0.05, 1.0), AnnealingStep(0.05, 1.0))
+#: The least difference that counts, in nat per number.
+MARGIN = 0.02
+#: The share that laws may leave unexplained, unless it is noise, and the share
+#: of particles of which they may leave more than that.
+MAX_UNEXPLAINED, MAX_PARTICLES = 0.05, 0.1
+#: Correlation between successive errors above which they are no noise.
+MIN_PERSISTENCE = 0.3
+#: The least number of systems that meet walls for these to be judged.
+MIN_AT_WALLS = 5
+
+
+@dataclass(frozen=True)
+class LawCheck:
+    """Whether force laws hold, with the numbers behind.
+
+    Scores are negative log-likelihoods of single steps in nat per feature, on
+    frames that follow those that graphs were inferred from; less is better.
+
+    Args:
+        laws, networks, linear: Scores of the laws, of the networks in whose
+            place they are, and of a linear step without interactions.
+        behind, ahead: Laws minus networks, and linear step minus laws, paired
+            by system.
+        unexplained, unexplained_by_networks: Median absolute errors of laws
+            and of networks, as shares of that of the linear step.
+        particles: Share of the particles of which laws leave more than
+            :data:`MAX_UNEXPLAINED`, which a median hides.
+        persistence: Correlation of the laws' errors of velocity between
+            successive steps: about -0.5 of noise, positive where a force is
+            missing or wrong.
+        at_walls: Laws minus linear step in steps that meet a wall, by system;
+            None where hardly any does.
+        one_way: Laws minus the same laws on directed graphs, by system; None
+            where graphs are directed anyway.
+        slope: The rate at which positions move, in units of the velocities.
+        findings: Terms that the laws lack.
+        num_systems: Systems that were looked at.
+    """
+    laws: Estimate
+    networks: Estimate
+    linear: Estimate
+    behind: Estimate
+    ahead: Estimate
+    unexplained: float
+    unexplained_by_networks: float
+    particles: float
+    persistence: float
+    at_walls: Estimate | None
+    one_way: Estimate | None
+    slope: float
+    findings: tuple[Finding, ...]
+    num_systems: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is no reason against the laws."""
+        return not self.reasons
+
+    @property
+    def reasons(self) -> list[str]:
+        """Reasons against the laws, a sentence each."""
+        unexplained = (self.unexplained > MAX_UNEXPLAINED
+                       or self.particles > MAX_PARTICLES)
+        out = []
+        if clearly_above(self.behind):
+            out.append(f'The networks that the laws replaced predict better, '
+                       f'by {self.behind} nat a feature.')
+        if not clearly_above(self.ahead):
+            out.append(f'The laws predict no better than a linear step '
+                       f'without interactions, by {self.ahead} nat a feature.')
+        if unexplained and self.persistence > MIN_PERSISTENCE:
+            out.append(f'The laws leave {self.unexplained:.0%} of the effect '
+                       f'of forces unexplained (over {MAX_UNEXPLAINED:.0%} in '
+                       f'{self.particles:.0%} of the particles), which is no '
+                       f'noise, as successive errors correlate by '
+                       f'{self.persistence:.2f}: laws are missing, or many '
+                       f'graphs are wrong.')
+        if self.one_way is not None and clearly_above(self.one_way):
+            out.append(f'Some interactions seem to be one-way, as directed '
+                       f'graphs predict better by {self.one_way} nat a '
+                       f'feature; train again with undirected=False.')
+        if slips(self.slope):
+            out.append(slip_message(self.slope))
+        if self.at_walls is not None and clearly_above(self.at_walls):
+            out.append('Particles turn back as if at walls, where the laws '
+                       'know of none; check half_width.')
+        return out + [f'It looks as if {term}.' for term in self.findings]
+
+    def __str__(self) -> str:
+        numbers = (
+            f'held-out single steps of {self.num_systems} systems, in nat a '
+            f'feature (less is better): laws {self.laws}, networks '
+            f'{self.networks}, linear step {self.linear}; unexplained of the '
+            f'effect of forces: laws {self.unexplained:.1%}, networks '
+            f'{self.unexplained_by_networks:.1%}; correlation of successive '
+            f'errors: {self.persistence:.2f} (below {MIN_PERSISTENCE}: noise)')
+        if self.holds:
+            return f'The force laws hold: {numbers}.'
+        return '\n'.join([
+            'The force laws do NOT hold; do not trust laws or graphs.',
+            *(f'  - {reason}' for reason in self.reasons), f'  ({numbers})'
+        ])
+
+
+def clearly_above(value: Estimate) -> bool:
+    """Whether a difference is above 0, and neither chance nor a trifle."""
+    return value.mean > max(2 * value.error, MARGIN)
+
+
+@torch.no_grad()
+def check_laws(laws: RelationalAutoEncoder, networks: RelationalAutoEncoder,
+               data: Batch, linear_step: LinearStep,
+               units: Scaling) -> LawCheck:
+    r"""Compares force laws with the networks that they replaced, label-free.
+
+    Each of the two infers graphs from :obj:`x`, refined by its own predictions
+    of these frames, and then predicts :obj:`y` one step at a time. Its errors
+    :math:`e` are scored by the log-likelihood of a Cauchy distribution,
+    :math:`\log \pi s + \log(1 + e^2 / s^2)`, with widths :math:`s` (one of
+    positions and one of velocities) fitted to :obj:`x`: a proper score without
+    a tolerance, in which a few close encounters do not decide alone.
+
+    Laws can win and be wrong where the networks have hardly been trained. So
+    they also have to beat a linear step, at walls, too, and their errors must
+    not depend on terms that they lack
+    (:func:`~pyg_fnri.laws.missing_terms.find_missing_terms`).
+
+    Args:
+        laws: A model of fitted force laws.
+        networks: The model with any other decoder.
+        data: At least two systems that neither was fitted to, with
+            :obj:`x` and :obj:`y`.
+        linear_step: The linear step, which finds walls by itself.
+        units: The units of the linear step.
+    """
+    interval = laws_of(laws).interval
+    if data.get('y') is None or data.y.size(1) < 2:
+        raise ValueError("Expected systems with a continuation y of at least "
+                         "two frames; split trajectories with "
+                         "`pyg_fnri.transforms.SplitTrajectory`.")
+    first = max(m.decoder.burn_in for m in (laws, networks)) - 1
+
+    def misses(model: RelationalAutoEncoder, edge_type: Tensor) -> list[Tensor]:
+        """Errors of single steps along x and along y, in units of the linear
+        step's residual, [num_nodes, num_transitions, F]."""
+        out = []
+        for x in (data.x, data.y):
+            edge_attr = model.latent.encode_types(edge_type).to(x.dtype)
+            predicted = model.scaling.inverse(
+                model.decoder.one_step(model.scaling(x), data.edge_index,
+                                       per_mass(edge_attr, data)))
+            error = (units(x[:, 1:]) - units(predicted)) / linear_step.scale
+            out.append(error[:, first:])
+        return out
+
+    graph = refine(laws, data).edge_type
+    other = refine(networks, data, NETWORK_ANNEALING).edge_type
+    missed = {'laws': misses(laws, graph), 'networks': misses(networks, other)}
+    missed['linear'] = [
+        linear_step.residual(units(x))[:, first:] for x in (data.x, data.y)
+    ]
+    if laws.latent.undirected:
+        directed = copy.deepcopy(laws)
+        directed.latent.undirected = False
+        other = refine(directed, data).edge_type
+        missed['one way'] = misses(directed, other)
+    rounding = torch.finfo(data.x.dtype).eps / linear_step.scale
+    nll = {
+        name: _nll(seen, later, rounding)
+        for name, (seen, later) in missed.items()
+    }
+    score = {
+        name: scatter(part.flatten(1).mean(1), data.batch, reduce='mean')
+        for name, part in nll.items()
+    }
+    size = {name: later.abs() for name, (_, later) in missed.items()}
+    median = {name: part.median().item() for name, part in size.items()}
+    ours, theirs = (size[name].flatten(1).median(1).values
+                    for name in ('laws', 'linear'))
+    # Where hardly any force acts, trifles are a large share of it.
+    much = ours > MAX_UNEXPLAINED * theirs.clamp(min=median['linear'])
+    return LawCheck(
+        laws=mean_of_systems(score['laws']),
+        networks=mean_of_systems(score['networks']),
+        linear=mean_of_systems(score['linear']),
+        behind=mean_of_systems(score['laws'] - score['networks']),
+        ahead=mean_of_systems(score['linear'] - score['laws']),
+        unexplained=median['laws'] / median['linear'],
+        unexplained_by_networks=median['networks'] / median['linear'],
+        particles=much.double().mean().item(),
+        persistence=_persistence(missed['laws'][1]),
+        at_walls=_at_walls(nll['laws'] - nll['linear'], linear_step,
+                           units(data.y[:, first:-1]), data.batch),
+        one_way=mean_of_systems(score['laws'] - score['one way'])
+        if 'one way' in score else None,
+        slope=velocity_slope(data.x, interval),
+        findings=tuple(find_missing_terms(laws, data, graph)),
+        num_systems=int(data.batch.max()) + 1,
+    )
+
+
+def _nll(seen: Tensor, later: Tensor, rounding: Tensor) -> Tensor:
+    """The score of each later error, with widths fitted to those seen."""
+    out = []
+    for known, new, floor in zip(seen.chunk(2, -1), later.chunk(2, -1),
+                                 rounding.chunk(2, -1)):
+        width = cauchy_width(known, floor.max().item())
+        out.append(cauchy_nll(new, width))
+    return torch.cat(out, dim=-1)
+
+
+def _persistence(errors: Tensor) -> float:
+    """Of the errors of velocities, [num_nodes, num_transitions, 2D]."""
+    errors = errors.chunk(2, dim=-1)[1]
+    limit = 3 * cauchy_width(errors).item()
+    errors = errors.clamp(-limit, limit).double()
+    product = (errors[:, 1:] * errors[:, :-1]).mean()
+    return (product / errors.square().mean().clamp(min=1e-300)).item()
+
+
+def _at_walls(difference: Tensor, linear_step: LinearStep, x: Tensor,
+              system: Tensor) -> Estimate | None:
+    """The mean difference in steps where the linear step has to fold."""
+    free = x + torch.nn.functional.linear(x, linear_step.weight,
+                                          linear_step.bias)
+    met = (linear_step.walls(free) != free).any(-1)
+    total = scatter((difference.mean(-1) * met).sum(1), system)
+    count = scatter(met.sum(1).to(total), system)
+    if int((count > 0).sum()) < MIN_AT_WALLS:
+        return None
+    return mean_of_systems((total / count)[count > 0])

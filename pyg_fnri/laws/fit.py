@@ -1,0 +1,361 @@
+"""Force laws fitted to graphs by robust least squares, and graphs to laws."""
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import scatter
+
+from pyg_fnri.inference.impulses import (
+    ImpulseEvidence,
+    Transitions,
+    shortest_distance,
+)
+from pyg_fnri.inference.likelihood import (
+    EVIDENCE_WEIGHT,
+    AnnealingStep,
+    Objective,
+    StudentErrors,
+    fit_student,
+)
+from pyg_fnri.inference.refine import find_graphs
+from pyg_fnri.inference.search import GraphSearch
+from pyg_fnri.nn import (
+    ForceLaw,
+    ForceLawDecoder,
+    RelationalAutoEncoder,
+    known_masses,
+)
+
+#: Slower than in refinement: laws and graphs have to find each other.
+EM_ANNEALING = (AnnealingStep(0.3, 1.0), AnnealingStep(0.1, 0.5),
+                AnnealingStep(0.05, 0.3), AnnealingStep(0.02, 0.2),
+                AnnealingStep(0.01, 0.1), AnnealingStep(0.005, 0.1),
+                AnnealingStep(0.003, 0.1), AnnealingStep(0.002, 0.1))
+#: Of graphs in the end: a few that are stuck do no harm to laws.
+NUM_RESTARTS = 8
+#: Changes of particles between two frames that laws are fitted to in the end,
+#: and at the most: further ones say little new, and take memory.
+ENOUGH_CHANGES, MOST_CHANGES = 20_000, 400_000
+#: Where a table has the median distance of pairs, as a share of its length in
+#: logarithms: at 2 m, of those from 0.03 to 15 m.
+PLACE = 0.68
+#: Distances to look at, and the share that may lie beyond the table's ends.
+NUM_DISTANCES, MAX_OUTSIDE = 50_000, 0.05
+
+
+class Progress(NamedTuple):
+    """An iteration, from 1: the share of pairs whose types it changed, the cost
+    of errors with the last tolerance, which is comparable between runs, and the
+    present graph :obj:`[num_edges, num_layers]`."""
+    iteration: int
+    changed: float
+    cost: float
+    edge_type: Tensor
+
+
+@torch.no_grad()
+def fit_force_laws(
+    model: RelationalAutoEncoder,
+    data: Data,
+    generator: torch.Generator,
+    annealing: Sequence[AnnealingStep] = EM_ANNEALING,
+    on_iteration: Callable[[Progress], None] | None = None,
+) -> None:
+    """Fits force laws and graphs to each other, without labels, in place.
+
+    Starts from the encoder's graphs, and from the model's laws unless they
+    are zero. Each iteration fits the laws to the graphs (M-step,
+    :func:`fit_laws`) and then updates the graphs (E-step, iterated conditional
+    modes) with a tolerance that shrinks as far as the noise. At last, graphs
+    are searched anew (:func:`~pyg_fnri.inference.refine.find_graphs`), because
+    those that are stuck bend the laws at distances where few pairs are.
+
+    Args:
+        model: Its decoder's layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`.
+        data: Systems with :obj:`x` and, where known, :obj:`y` and
+            :obj:`mass`.
+        generator: Source of randomness.
+        annealing: One iteration each.
+        on_iteration: Called after each, and once more in the end.
+    """
+    fit, last = LawFit(model, data), annealing[-1]
+    fit.fit_units()
+
+    def report(iteration: int, changed: int, evidence: ImpulseEvidence) -> None:
+        if on_iteration is not None:
+            on_iteration(
+                Progress(iteration, changed / fit.search.choice.numel(),
+                         fit.cost(last, evidence).mean().item(),
+                         fit.search.result().edge_type))
+
+    known = bool(fit.layer.law.value.any())
+    for iteration, step in enumerate(annealing, start=1):
+        if iteration > 1 or not known:
+            fit.maximise(step, generator)
+        evidence = fit.evidence()
+        report(iteration, fit.expect(step, evidence), evidence)
+    fit.maximise(last, generator)
+    before = fit.search.choice
+    find_graphs(fit.search, fit.evidence(), annealing, NUM_RESTARTS, generator)
+    # Where systems are few, all transitions say more than sixteen do.
+    enough = max(16, ENOUGH_CHANGES // fit.search.system.numel())
+    fit.maximise(last, generator)
+    fit.maximise(last, generator, enough)
+    changed = int((fit.search.choice != before).sum())
+    report(len(annealing) + 1, changed, fit.evidence())
+
+
+class State(NamedTuple):
+    """Laws :obj:`[num_channels, num_knots]` and graphs :obj:`[V]`."""
+    laws: Tensor
+    choice: Tensor
+
+
+class LawFit:
+    """The graphs of some systems, which start as the encoder guesses them, and
+    the laws of a model, which it changes; arguments as of
+    :func:`fit_force_laws`."""
+    def __init__(self, model: RelationalAutoEncoder, data: Data) -> None:
+        self.layer = layer = laws_of(model)
+        self.search = GraphSearch(model, data)
+        frames = [data[key] for key in ('x', 'y') if data.get(key) is not None]
+        #: How many transitions there are before the gap.
+        self.num_observed = max(0, data.x.size(1) - 1)
+        self.transitions = Transitions(frames, self.search.choices,
+                                       layer.interval, layer.half_width,
+                                       known_masses(data))
+
+    def fit_units(self) -> None:
+        """Adapts the laws' scale and range to the units of the data."""
+        fit_scale(self.layer, self.transitions)
+        fit_range(self.layer.law, self.transitions)
+
+    def maximise(self, step: AnnealingStep, generator: torch.Generator,
+                 num_transitions: int = 16) -> None:
+        """Fits the laws to the graphs (M-step). Few transitions, drawn anew
+        each time, are quicker, and shake laws out of local optima."""
+        fit_laws(self.layer, self.transitions, self.search.channels,
+                 self.bounded(step), generator, num_transitions)
+
+    def expect(self, step: AnnealingStep,
+               evidence: ImpulseEvidence | None = None) -> int:
+        """Updates the graphs by the laws (E-step); how many pairs changed."""
+        evidence = evidence or self.evidence()
+        return self.search.sweep(evidence, self.bounded(step, evidence))
+
+    def anneal(self, annealing: Sequence[AnnealingStep],
+               generator: torch.Generator) -> None:
+        """Both in turn."""
+        for step in annealing:
+            self.maximise(step, generator)
+            self.expect(step)
+
+    def bounded(self, step: AnnealingStep,
+                evidence: ImpulseEvidence | None = None) -> StudentErrors:
+        """The step with tolerances at least as large as the errors of the
+        present graphs: below the noise, a wrong graph is as good as any."""
+        if evidence is None:  # Some eight transitions do.
+            every = max(1, self.transitions.change.size(1) // 8)
+            evidence = self.evidence(self.transitions.thinned(every))
+        errors = evidence.errors(self.search.channels)
+        seen = errors[(errors != 0).any(-1)]
+        if not len(seen):
+            seen = errors.flatten(0, 1)  # Nothing is left to be explained.
+        degrees, scale = fit_student(seen[::math.ceil(len(seen) / 1_000)], 15)
+        fitted = StudentErrors(tuple(degrees.tolist()), tuple(scale.tolist()),
+                               (EVIDENCE_WEIGHT, ) * len(scale),
+                               step.prior_weight)
+        return fitted.at_least(step.tolerance)
+
+    def evidence(self,
+                 transitions: Transitions | None = None) -> ImpulseEvidence:
+        """The evidence of the laws, on all transitions or on some."""
+        return ImpulseEvidence(transitions or self.transitions, self.layer)
+
+    def cost(self, objective: Objective,
+             evidence: ImpulseEvidence | None = None,
+             channels: Tensor | None = None) -> Tensor:
+        """The cost of errors per particle and transition, a mean for each
+        system, :obj:`[num_systems]`; of the present graphs by default."""
+        evidence = evidence or self.evidence()
+        channels = self.search.channels if channels is None else channels
+        cost = objective.cost(evidence.errors(channels))
+        return self.mean_of_systems(cost, evidence.transitions)
+
+    def mean_of_systems(self, total: Tensor,
+                        transitions: Transitions) -> Tensor:
+        """Of each particle's sum over its valid transitions, the mean over
+        those of each system, :obj:`[num_systems]`."""
+        count = scatter(transitions.valid.sum(-1).to(total), self.search.system)
+        return scatter(total, self.search.system) / count.clamp(min=1)
+
+    @property
+    def state(self) -> State:
+        """A copy of laws and graphs, to put aside."""
+        return State(self.layer.law.value.detach().clone(),
+                     self.search.choice.clone())
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self.layer.law.value.data.copy_(state.laws)
+        self.search.choice = state.choice.clone()
+
+
+def laws_of(model: RelationalAutoEncoder) -> ForceLawDecoder:
+    """The layer of a model's decoder that has force laws."""
+    layer = model.decoder.layer
+    if not isinstance(layer, ForceLawDecoder):
+        raise TypeError(f"The decoder's layer is a {type(layer).__name__}, "
+                        f"which has no force laws; put a ForceLawDecoder in "
+                        f"its place.")
+    return layer
+
+
+@torch.no_grad()
+def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
+             cost: Objective, generator: torch.Generator,
+             num_transitions: int = 16, num_iterations: int = 3,
+             max_changes: int = MOST_CHANGES) -> None:
+    r"""Fits the tables of all laws at once, in place, by iteratively
+    reweighted least squares: changes between frames are linear in the tables.
+
+    Args:
+        layer: Holds the laws, and what they are at the start.
+        transitions: The changes.
+        channels: The graph, :obj:`[V, num_channels]`.
+        cost: What to minimise, of errors in units of :obj:`layer.scale`.
+        generator: Picks the transitions to look at.
+        num_transitions: How many of them.
+        num_iterations: Of reweighting.
+        max_changes: Changes of particles at the most.
+    """
+    # In some transitions, all particles may meet a wall.
+    usable = transitions.valid.any(0).nonzero().squeeze(-1)
+    most = max(1, max_changes // transitions.change.size(0))
+    picked = torch.randperm(usable.numel(), generator=generator,
+                            device=generator.device)
+    picked = usable[picked[:min(num_transitions, most)].to(usable.device)]
+    # Further unknowns would be further columns, with penalties of their own.
+    designs = [
+        _table_columns(layer, transitions, channels, t)
+        for t in picked.tolist()
+    ]
+    penalty = _smoothness(layer.law).to(layer.scale.device)
+    change = transitions.change[:, picked] / layer.scale
+    valid = transitions.valid[:, picked].unsqueeze(-1)
+    unknowns = layer.law.value.flatten()
+    for _ in range(num_iterations):
+        normal = torch.zeros_like(penalty)
+        right = torch.zeros_like(penalty[0])
+        for k, design in enumerate(designs):
+            target = change[:, k]
+            error = target - (design @ unknowns).view_as(target)
+            weight = valid[:, k] * cost.weight(error)
+            weighted = design * weight.reshape(-1, 1)
+            normal += (design.t() @ weighted).double()
+            right += (target.reshape(-1) @ weighted).double()
+        unit = normal.diagonal().mean()
+        if not bool(unit > 0):
+            raise ValueError(
+                "There are no interactions to fit laws to, in these graphs or "
+                "away from walls; train the encoder for longer, or check "
+                "candidate edges and half_width.")
+        solution = torch.linalg.solve(normal + unit * penalty, right)
+        unknowns = solution.to(unknowns.dtype)
+    layer.law.value.copy_(unknowns.view_as(layer.law.value))
+
+
+def _table_columns(layer: ForceLawDecoder, transitions: Transitions,
+                   channels: Tensor, transition: int) -> Tensor:
+    """What the entries of all tables add to shifts and impulses of particles,
+    :obj:`[num_nodes * 2D, num_channels * num_knots]`."""
+    law, num_choices = layer.law, channels.size(0)
+    first, weight = law.interpolation(transitions.distance[:, transition])
+    # [V, points, 4, 2D]: an entry's part in shift and impulse.
+    unit_effect = transitions.unit_effect[:, transition]
+    part = weight.unsqueeze(-1) * unit_effect.unsqueeze(-2)
+    entry = first.unsqueeze(-1) + torch.arange(4, device=first.device)
+    row = torch.arange(num_choices, device=first.device).view(-1, 1, 1)
+    entry = entry + law.num_knots * row
+    table = part.new_zeros(num_choices * law.num_knots, part.size(-1))
+    table.index_add_(0, entry.flatten(), part.flatten(0, 2))
+    table = table.view(num_choices, law.num_knots, part.size(-1)) / layer.scale
+    table = table.transpose(1, 2).unsqueeze(2)  # [V, 2D, 1, knots]
+    effect = channels.unsqueeze(-1).unsqueeze(1) * table
+    return transitions.sum_at_particles(effect).flatten(0, 1).flatten(1)
+
+
+def _smoothness(law: ForceLaw) -> Tensor:
+    """Penalties of second differences, barely where there are data, and, far
+    smaller, of entries that the data leave open."""
+    eye = torch.eye(law.num_knots, dtype=torch.double)
+    second = eye[:-2] - 2 * eye[1:-1] + eye[2:]
+    penalty = 1e-6 * second.t() @ second + 1e-9 * eye
+    return torch.block_diag(*[penalty] * law.num_channels)
+
+
+def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
+    """Sets the typical changes of positions and of velocities by forces: 1.48
+    times the median absolute ones."""
+    change = transitions.change[transitions.valid].abs()
+    position, velocity = change.chunk(2, dim=-1)
+    scale = 1.4826 * torch.stack([position.median(), velocity.median()])
+    if not bool((scale > 0).all()):  # Or there are none: NaN.
+        raise ValueError(
+            "Most particles move as if no force acted on them, or may meet a "
+            "wall in all transitions; leave out systems without interactions, "
+            "and check half_width, the interval between two frames and "
+            "that all numbers are finite.")
+    layer.scale.copy_(scale.repeat_interleave(position.size(1)))
+
+
+def fit_range(law: ForceLaw, transitions: Transitions) -> None:
+    r"""Moves the table of laws to the distances of pairs, which may be in any
+    unit: by the power of ten that brings their median within a factor
+    :math:`\sqrt{10}` of its place. Laws that are moved are zero again; known
+    ones (not zero) stay for other systems in the same unit, off by a factor
+    below ten. Warns where many pairs are beyond the table's ends even so."""
+    def share_outside(distance: Tensor) -> float:
+        outside = (distance < law.min_distance) | (distance > law.max_distance)
+        return outside.double().mean().item()
+
+    seen = _seen_distances(transitions)
+    median = seen.median().item()  # Of no distance: NaN.
+    if not 0 < median < math.inf:
+        return
+    length = math.log10(law.max_distance / law.min_distance)
+    shift = math.log10(median / law.min_distance) - PLACE * length
+    share, factor = share_outside(seen), 10.**round(shift)
+    if abs(shift) >= (1. if bool(law.value.any()) else 0.5):
+        moved = share_outside(seen / factor)
+        if moved < share or moved == 0:  # A table may be shorter than a step.
+            law.rescale(factor)
+            law.reset_parameters()
+            share = moved
+    if share > MAX_OUTSIDE:
+        low, high = seen.quantile(seen.new_tensor([0.01, 0.99])).tolist()
+        warnings.warn(
+            f"{share:.0%} of the distances between particles (from {low:.3g} "
+            f"to {high:.3g}) lie outside the table of force laws (from "
+            f"{law.min_distance:.3g} to {law.max_distance:.3g}), where laws "
+            f"are constant; leave out pairs that are too far apart to "
+            f"interact, or give the decoder's layer a ForceLaw with another "
+            f"min_distance and max_distance.", stacklevel=2)
+
+
+def _seen_distances(transitions: Transitions) -> Tensor:
+    """Distances of pairs half-way between two frames, where neither particle
+    may meet a wall or is at the other's place; of many, some."""
+    choices, valid = transitions.choices, transitions.valid
+    seen = transitions.distance[..., transitions.distance.size(-1) // 2]
+    seen = seen[valid[choices.receiver] & valid[choices.sender]]
+    seen = seen[seen > 2 * shortest_distance(seen.dtype)]
+    if len(seen) <= NUM_DISTANCES:
+        return seen
+    # A step that is no whole number comes to all pairs and all times.
+    picked = torch.linspace(0, len(seen) - 1, NUM_DISTANCES, dtype=torch.double)
+    return seen[picked.round().long().to(seen.device)]

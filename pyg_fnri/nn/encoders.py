@@ -1,0 +1,251 @@
+"""Encoders: trajectories in, logits of the edge types out."""
+from typing import Any, Union
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.nn import MessagePassing
+from torch_geometric.utils import degree
+
+from pyg_fnri.nn.aggr import ScatterSum
+
+
+class MLP(torch.nn.Module):
+    r"""Linear, ELU, dropout, linear, ELU, batch norm: the functions
+    :math:`f_{emb}, f_e, f_v` of the paper's encoder (supplement, eqs. 3-6).
+
+    Batch norm runs over all nodes or edges of the batch. Weights start
+    Xavier-normal, biases at 0.1, as in the authors' code.
+
+    Args:
+        in_channels: Size of each input.
+        hidden_channels: Size of the hidden layer.
+        out_channels: Size of each output.
+        dropout: Of the hidden layer; 0.5 in the paper's supervised runs.
+    """
+    def __init__(self, in_channels: int, hidden_channels: int,
+                 out_channels: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.lin1 = torch.nn.Linear(in_channels, hidden_channels)
+        self.lin2 = torch.nn.Linear(hidden_channels, out_channels)
+        self.norm = torch.nn.BatchNorm1d(out_channels)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        _reset(self.lin1, self.lin2)
+        self.norm.reset_parameters()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps :obj:`[*, in_channels]` to :obj:`[*, out_channels]`, where
+        :obj:`*` is one dimension of nodes or edges."""
+        if self.training and x.size(0) < 2:
+            # Of no row at all, batch norm would take a mean of NaN and keep it.
+            raise ValueError(
+                f"Batch norm needs at least two nodes and two edges to train "
+                f"on, but got {x.size(0)}; use larger batches or `eval()`.")
+        x = F.elu(self.lin1(x))
+        x = F.dropout(x, self.dropout, self.training)
+        return self.norm(F.elu(self.lin2(x)))
+
+
+class Encoder(MessagePassing):
+    r"""What the encoders share: from embeddings of the edges to those of the
+    particles and back, and from there to logits (supplement, eqs. 4-6).
+
+    .. math::
+        \mathbf{h}^2_j &= f^1_v \big( \tfrac{1}{N}
+        \textstyle\sum_{i \neq j} \mathbf{h}^1_{(i,j)} \big) \\
+        \mathbf{h}^2_{(i,j)} &= f^2_e([\mathbf{h}^2_i, \mathbf{h}^2_j,
+        \mathbf{h}^1_{(i,j)}])
+
+    As in the authors' code, the sum is divided by :math:`N`, and the second
+    edge function also sees the first edge embedding. :math:`N` is the number
+    of senders of a particle plus itself.
+
+    A subclass embeds trajectories :obj:`[num_nodes, num_steps, in_channels]`
+    in :meth:`forward`, and calls :meth:`init_passes` and :meth:`passes`, which
+    gives logits :obj:`[num_edges, out_channels]`.
+
+    Args:
+        in_channels: Number of features of a particle in a frame.
+        out_channels: Number of logits per edge.
+        hidden_channels: Size of all embeddings.
+        dropout: Dropout probability of the hidden layers.
+        **kwargs: Arguments of :class:`torch_geometric.nn.MessagePassing`.
+    """
+    def __init__(self, in_channels: int, out_channels: int,
+                 hidden_channels: int = 256, dropout: float = 0.0,
+                 **kwargs: Any) -> None:
+        kwargs.setdefault('aggr', ScatterSum())
+        super().__init__(node_dim=0, **kwargs)
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.hidden_channels = hidden_channels
+        self.dropout = dropout
+
+    def init_passes(self, edge_channels: int) -> None:
+        """Makes the networks of :meth:`passes` for edges that start with so
+        many features, after the networks of the subclass, and draws all."""
+        hidden, dropout = self.hidden_channels, self.dropout
+        self.edge_mlp1 = MLP(edge_channels, hidden, hidden, dropout)
+        self.node_mlp2 = MLP(hidden, hidden, hidden, dropout)
+        self.edge_mlp2 = MLP(3 * hidden, hidden, hidden, dropout)
+        self.lin = torch.nn.Linear(hidden, self.out_channels)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        for part in self.children():
+            if part is not self.lin:
+                part.reset_parameters()
+        _reset(self.lin)
+
+    def passes(self, h_edge: Tensor, edge_index: Tensor,
+               num_nodes: int) -> Tensor:
+        """The logits :obj:`[num_edges, out_channels]` of the features
+        :obj:`[num_edges, edge_channels]` that the edges start with."""
+        h_edge = self.edge_mlp1(h_edge)  # [num_edges, hidden]
+        # propagate_type: (edge_attr: Tensor)
+        h = self.propagate(edge_index, edge_attr=h_edge,
+                           size=(num_nodes, num_nodes))
+        receiver = edge_index[1 if self.flow == 'source_to_target' else 0]
+        num_particles = degree(receiver, num_nodes, dtype=h.dtype) + 1
+        h = self.node_mlp2(h / num_particles.unsqueeze(-1))
+        # edge_updater_type: (x: Tensor)
+        pair = self.edge_updater(edge_index, x=h)
+        h_edge = self.edge_mlp2(torch.cat([pair, h_edge], dim=-1))
+        return self.lin(h_edge)
+
+    def edge_update(self, x_i: Tensor, x_j: Tensor) -> Tensor:
+        """Receiver first, then sender, as in the authors' code."""
+        return torch.cat([x_i, x_j], dim=-1)
+
+    def message(self, edge_attr: Tensor) -> Tensor:
+        """The message is the embedding of the edge."""
+        return edge_attr
+
+
+class MLPEncoder(Encoder):
+    r"""The encoder of NRI, fNRI and sfNRI (supplement, eqs. 3-6): it embeds
+    each trajectory as a whole,
+
+    .. math::
+        \mathbf{h}^1_i &= f_{emb}(\mathbf{x}_i) \\
+        \mathbf{h}^1_{(i,j)} &= f^1_e([\mathbf{h}^1_i, \mathbf{h}^1_j]),
+
+    and goes on as every :class:`Encoder`.
+
+    Args:
+        num_steps: Number of observed frames; all others as for
+            :class:`Encoder`.
+    """
+    def __init__(self, in_channels: int, num_steps: int, out_channels: int,
+                 hidden_channels: int = 256, dropout: float = 0.0,
+                 **kwargs: Any) -> None:
+        super().__init__(in_channels, out_channels, hidden_channels, dropout,
+                         **kwargs)
+        self.num_steps = num_steps
+        self.node_mlp1 = MLP(num_steps * in_channels, hidden_channels,
+                             hidden_channels, dropout)
+        self.init_passes(2 * hidden_channels)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        check_trajectories(x, self.num_steps, self.in_channels)
+        h = self.node_mlp1(x.flatten(1))  # [num_nodes, hidden]
+        # edge_updater_type: (x: Tensor)
+        h_edge = self.edge_updater(edge_index, x=h)
+        return self.passes(h_edge, edge_index, x.size(0))
+
+
+class TrajectoryCNN(torch.nn.Module):
+    r"""Embeds sequences of 14 frames or more: convolution, ReLU, batch norm,
+    dropout, max-pooling by 2, convolution, ReLU, batch norm, and attention
+    over what is then left of time, a weighted mean
+
+    .. math::
+        \sum_t a_t \mathbf{W} \mathbf{h}_t, \quad \mathbf{a} =
+        \mathrm{softmax}_t(\mathbf{w}^\top \mathbf{h}_t)
+
+    (NRI's supplement, https://arxiv.org/abs/1802.04687). Batch norm runs over
+    all sequences and times. Weights start as in :class:`MLP`.
+
+    Args:
+        in_channels: Number of features at each time.
+        out_channels: Size of all layers and of the embedding.
+        dropout: Dropout probability after the first convolution.
+    """
+    def __init__(self, in_channels: int, out_channels: int,
+                 dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.conv1 = torch.nn.Conv1d(in_channels, out_channels, kernel_size=5)
+        self.norm1 = torch.nn.BatchNorm1d(out_channels)
+        self.conv2 = torch.nn.Conv1d(out_channels, out_channels, kernel_size=5)
+        self.norm2 = torch.nn.BatchNorm1d(out_channels)
+        self.conv_value = torch.nn.Conv1d(out_channels, out_channels, 1)
+        # The softmax would cancel a bias.
+        self.conv_score = torch.nn.Conv1d(out_channels, 1, 1, bias=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        _reset(self.conv1, self.conv2, self.conv_value, self.conv_score)
+        self.norm1.reset_parameters()
+        self.norm2.reset_parameters()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps :obj:`[num_edges, in_channels, num_steps]` to
+        :obj:`[num_edges, out_channels]`."""
+        h = self.norm1(F.relu(self.conv1(x)))
+        h = F.dropout(h, self.dropout, self.training)
+        h = F.max_pool1d(h, kernel_size=2)
+        h = self.norm2(F.relu(self.conv2(h)))
+        attention = self.conv_score(h).softmax(-1)  # [num_edges, 1, T']
+        return (attention * self.conv_value(h)).sum(-1)
+
+
+class CNNEncoder(Encoder):
+    r"""NRI's convolutional encoder (https://arxiv.org/abs/1802.04687,
+    section 3.1 and supplement): it embeds the joint trajectory of each pair
+    over time,
+
+    .. math::
+        \mathbf{h}^1_{(i,j)} = f^1_e(f_{CNN}([\mathbf{x}_i, \mathbf{x}_j])),
+
+    and goes on as every :class:`Encoder`, whose arguments it takes. The number
+    of observed frames, at least 14, may differ from call to call, and
+    interactions may show at any time of a long trajectory.
+    """
+    def __init__(self, in_channels: int, out_channels: int,
+                 hidden_channels: int = 256, dropout: float = 0.0,
+                 **kwargs: Any) -> None:
+        super().__init__(in_channels, out_channels, hidden_channels, dropout,
+                         **kwargs)
+        self.cnn = TrajectoryCNN(2 * in_channels, hidden_channels, dropout)
+        self.init_passes(hidden_channels)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        # edge_updater_type: (x: Tensor)
+        pair = self.edge_updater(edge_index, x=x)  # [num_edges, T, 2 * F]
+        h_edge = self.cnn(pair.transpose(1, 2))
+        return self.passes(h_edge, edge_index, x.size(0))
+
+
+def check_trajectories(x: Tensor, num_steps: int, num_features: int) -> None:
+    """Raises a ValueError unless :obj:`x` is :obj:`[num_nodes, num_steps,
+    num_features]`."""
+    if x.dim() != 3 or x.size()[1:] != (num_steps, num_features):
+        raise ValueError(
+            f"The encoder was built for trajectories of shape [num_nodes, "
+            f"{num_steps}, {num_features}], but got {list(x.size())}; cut them "
+            f"to the observed frames by `SplitTrajectory({num_steps})`.")
+
+
+def _reset(*layers: Union[torch.nn.Linear, torch.nn.Conv1d]) -> None:
+    """Xavier-normal weights and biases of 0.1."""
+    for layer in layers:
+        torch.nn.init.xavier_normal_(layer.weight)
+        if layer.bias is not None:
+            torch.nn.init.constant_(layer.bias, 0.1)

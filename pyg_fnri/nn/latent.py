@@ -1,0 +1,270 @@
+"""Latent graphs: what the logits of the encoder mean, in which NRI, fNRI and
+sfNRI differ. A new family is a new subclass of :class:`Latent`."""
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Optional
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+class Latent(torch.nn.Module, ABC):
+    r"""A family of distributions over multiplex graphs.
+
+    Args:
+        num_edge_types: Number of edge types :math:`K_a \geq 2` of each
+            layer-graph, the null type included.
+        undirected: If set, both directions of an interaction are one:
+            :meth:`tie` averages their logits.
+    """
+    def __init__(self, num_edge_types: Sequence[int],
+                 undirected: bool = False) -> None:
+        super().__init__()
+        self.num_edge_types = check_edge_types(num_edge_types)
+        self.undirected = undirected
+        #: Probability of each type, for each layer-graph.
+        self.prior = check_prior(None, self.num_edge_types)
+
+    @property
+    def num_layers(self) -> int:
+        """Number of layer-graphs."""
+        return len(self.num_edge_types)
+
+    @property
+    @abstractmethod
+    def num_logits(self) -> int:
+        """Number of logits per edge, the encoder's :obj:`out_channels`."""
+
+    @property
+    @abstractmethod
+    def num_channels(self) -> int:
+        """Number of channels per edge, the decoder's :obj:`edge_dim`."""
+
+    @abstractmethod
+    def sample(self, logits: Tensor, tau: float = 0.5, hard: bool = False,
+               generator: Optional[torch.Generator] = None) -> Tensor:
+        """A differentiable sample :obj:`[num_edges, num_channels]`: the lower
+        the temperature :obj:`tau`, the closer to one-hot; one-hot with the
+        gradient of soft ones if :obj:`hard`."""
+
+    @abstractmethod
+    def log_posterior(self, logits: Tensor) -> list[Tensor]:
+        """Log-probabilities :obj:`[num_edges, K_a]` of each layer-graph's
+        types."""
+
+    @abstractmethod
+    def channels(self, probabilities: Sequence[Tensor]) -> Tensor:
+        """The graph as the decoder sees it, :obj:`[num_edges, num_channels]`,
+        from :obj:`[num_edges, K_a]` per layer-graph."""
+
+    @abstractmethod
+    def kl(self, logits: Tensor) -> Tensor:
+        """Divergence from the prior in nats, :obj:`[num_edges,
+        num_layers]`."""
+
+    def posterior(self, logits: Tensor) -> list[Tensor]:
+        """Probabilities :obj:`[num_edges, K_a]` of each layer-graph's types."""
+        return [log_q.exp() for log_q in self.log_posterior(logits)]
+
+    def predict(self, logits: Tensor) -> Tensor:
+        """The most probable types, :obj:`[num_edges, num_layers]` int64."""
+        return most_probable(self.posterior(logits))
+
+    def cross_entropy(self, logits: Tensor, edge_type: Tensor) -> Tensor:
+        r"""What supervision minimises: :math:`-\log q` of given types
+        :obj:`[num_edges, num_layers]`, in nats, of the same shape."""
+        return -torch.stack([
+            log_q.gather(-1, types.unsqueeze(-1)).squeeze(-1)
+            for log_q, types in zip(self.log_posterior(logits),
+                                    edge_type.unbind(-1))
+        ], dim=-1)
+
+    def encode_types(self, edge_type: Tensor) -> Tensor:
+        """The decoder's view :obj:`[num_edges, num_channels]` of known types
+        :obj:`[num_edges, num_layers]` int64, such as the true graph."""
+        dtype = torch.get_default_dtype()
+        return self.channels([
+            F.one_hot(types, k).to(dtype) for types, k in zip(
+                edge_type.unbind(-1), self.num_edge_types, strict=True)
+        ])
+
+    def tie(self, logits: Tensor, edge_index: Tensor) -> Tensor:
+        """Where the latent graph is undirected, averages the logits of both
+        directions of each pair; keeps those of an edge without its reverse.
+        All other methods want logits that are tied."""
+        if not self.undirected:
+            return logits
+        return (logits + logits[reverse_edges(edge_index)]) / 2
+
+    def extra_repr(self) -> str:
+        return f"{self.num_edge_types}, undirected={self.undirected}"
+
+
+class CategoricalLatent(Latent):
+    r"""A categorical distribution per edge and layer-graph (section 2.1):
+
+    .. math::
+        q(\mathbf{z}^a_{ij} | \mathbf{x}) = \mathrm{softmax}
+        (\mathbf{h}^{2,a}_{(i,j)}), \quad
+        \mathbf{z}^a_{ij} = \mathrm{softmax}
+        ((\mathbf{h}^{2,a}_{(i,j)} + \mathbf{g}) / \tau)
+
+    with Gumbel noise :math:`\mathbf{g}`. With one layer-graph of
+    :math:`\prod_a K_a` types this is NRI, with one layer-graph per interaction
+    fNRI.
+
+    Args:
+        num_edge_types: As for :class:`Latent`, like :obj:`undirected`.
+        drop_null: If set, type 0 of each layer-graph is the hard-coded
+            non-edge: the decoder does not see its channel.
+        prior: Probability of each type, for each layer-graph; uniform by
+            default.
+    """
+    def __init__(self, num_edge_types: Sequence[int], drop_null: bool = False,
+                 prior: Optional[Sequence[Sequence[float]]] = None,
+                 undirected: bool = False) -> None:
+        super().__init__(num_edge_types, undirected)
+        self.drop_null = drop_null
+        self.prior = check_prior(prior, self.num_edge_types)
+
+    @property
+    def num_logits(self) -> int:
+        return sum(self.num_edge_types)
+
+    @property
+    def num_channels(self) -> int:
+        return self.num_logits - self.num_layers * self.drop_null
+
+    def sample(self, logits: Tensor, tau: float = 0.5, hard: bool = False,
+               generator: Optional[torch.Generator] = None) -> Tensor:
+        if not tau > 0:
+            raise ValueError(f"Expected a temperature tau > 0, but got {tau}.")
+        noise = torch.empty_like(logits).exponential_(generator=generator)
+        logits = (logits - noise.log()) / tau
+        soft = [part.softmax(-1) for part in self._split(logits)]
+        if hard:
+            soft = [_straight_through(part) for part in soft]
+        return self.channels(soft)
+
+    def log_posterior(self, logits: Tensor) -> list[Tensor]:
+        return [part.log_softmax(-1) for part in self._split(logits)]
+
+    def channels(self, probabilities: Sequence[Tensor]) -> Tensor:
+        first = 1 if self.drop_null else 0
+        return torch.cat([part[:, first:] for part in probabilities], dim=-1)
+
+    def kl(self, logits: Tensor) -> Tensor:
+        kl = []
+        for log_q, prior in zip(self.log_posterior(logits), self.prior):
+            log_p = log_q.new_tensor(prior).log()
+            kl.append((log_q.exp() * (log_q - log_p)).sum(-1))
+        return torch.stack(kl, dim=-1)
+
+    def _split(self, logits: Tensor) -> Sequence[Tensor]:
+        return logits.split(self.num_edge_types, dim=-1)
+
+    def extra_repr(self) -> str:
+        return (f"{self.num_edge_types}, drop_null={self.drop_null}, "
+                f"prior={self.prior}, undirected={self.undirected}")
+
+
+class SigmoidLatent(Latent):
+    r"""A sigmoid per edge and type, without sampling or divergence (section
+    2.2): :math:`\mathbf{z}_{ij} = \sigma(\mathbf{h}^2_{(i,j)})`.
+
+    The null type is explicit: it has no channel, all others near 0 mean it.
+    :meth:`posterior` reads the sigmoids as unnormalised odds against null,
+    which for two types is the sigmoid itself. For more, probabilities of
+    types that exclude each other, unlike the sigmoids, sum to 1 with null's;
+    the most probable type is the highest sigmoid above 1/2, or null. Arguments
+    as for :class:`Latent`.
+    """
+    @property
+    def num_logits(self) -> int:
+        return sum(self.num_edge_types) - self.num_layers
+
+    @property
+    def num_channels(self) -> int:
+        return self.num_logits
+
+    def sample(self, logits: Tensor, tau: float = 0.5, hard: bool = False,
+               generator: Optional[torch.Generator] = None) -> Tensor:
+        """The sigmoids, rounded if :obj:`hard`; they are not drawn, so that
+        :obj:`tau` and :obj:`generator` play no part."""
+        soft = logits.sigmoid()
+        return soft + (soft.round() - soft).detach() if hard else soft
+
+    def log_posterior(self, logits: Tensor) -> list[Tensor]:
+        return [
+            F.pad(part, (1, 0)).log_softmax(-1) for part in self._split(logits)
+        ]
+
+    def channels(self, probabilities: Sequence[Tensor]) -> Tensor:
+        return torch.cat([part[:, 1:] for part in probabilities], dim=-1)
+
+    def kl(self, logits: Tensor) -> Tensor:
+        return logits.new_zeros(logits.size(0), self.num_layers)
+
+    def cross_entropy(self, logits: Tensor, edge_type: Tensor) -> Tensor:
+        """Binary, as in the paper's supervised sfNRI: each sigmoid by itself
+        is to be 1 for its type and 0 otherwise, summed over a layer-graph's.
+        """
+        target = self.encode_types(edge_type).to(logits.dtype)
+        loss = F.binary_cross_entropy_with_logits(logits, target,
+                                                  reduction='none')
+        return torch.stack([part.sum(-1) for part in self._split(loss)], -1)
+
+    def _split(self, logits: Tensor) -> Sequence[Tensor]:
+        return logits.split([k - 1 for k in self.num_edge_types], dim=-1)
+
+
+def most_probable(posterior: Sequence[Tensor]) -> Tensor:
+    """The most probable type of each edge, :obj:`[num_edges, num_layers]`
+    int64, from :obj:`[num_edges, K_a]` per layer-graph."""
+    return torch.stack([q.argmax(-1) for q in posterior], dim=-1)
+
+
+def reverse_edges(edge_index: Tensor) -> Tensor:
+    """Position of edge (i, j) for each edge (j, i), :obj:`[num_edges]`; an
+    edge without its reverse has its own position."""
+    sender, receiver = edge_index
+    if edge_index.numel() == 0:
+        return sender
+    num_nodes = edge_index.max() + 1
+    key, order = (sender * num_nodes + receiver).sort()
+    reverse = receiver * num_nodes + sender
+    place = torch.searchsorted(key, reverse).clamp_(max=key.numel() - 1)
+    found = key[place] == reverse
+    own = torch.arange(key.numel(), device=key.device)
+    return torch.where(found, order[place], own)
+
+
+def check_edge_types(num_edge_types: Sequence[int]) -> list[int]:
+    """Numbers of edge types as plain integers of at least two."""
+    out = [operator.index(k) for k in num_edge_types]
+    if not out or min(out) < 2:
+        raise ValueError(
+            f"Expected at least two edge types (one of them null) for each "
+            f"layer-graph, such as [2, 2], but got {num_edge_types}.")
+    return out
+
+
+def check_prior(prior: Optional[Sequence[Sequence[float]]],
+                sizes: Sequence[int]) -> list[list[float]]:
+    """A prior for each layer-graph as plain numbers, uniform if None."""
+    if prior is None:
+        return [[1 / k] * k for k in sizes]
+    out = [[float(p) for p in layer] for layer in prior]
+    if [len(layer) for layer in out] != list(sizes) or not all(
+            min(layer) > 0 and abs(sum(layer) - 1) <= 1e-6 for layer in out):
+        raise ValueError(
+            f"Expected a prior of positive probabilities that sum to 1 for "
+            f"each layer-graph, of lengths {list(sizes)}, but got {prior}.")
+    return out
+
+
+def _straight_through(soft: Tensor) -> Tensor:
+    hard = torch.zeros_like(soft).scatter_(-1, soft.argmax(-1, True), 1.0)
+    return hard + (soft - soft.detach())

@@ -1,0 +1,297 @@
+"""How many layers and types? Candidates compared on held-out systems."""
+import copy
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+from torch_geometric.data import Batch, InMemoryDataset
+from torch_geometric.utils import scatter
+
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.metrics import (
+    EdgeAccuracy,
+    agreement,
+    linear_rollout,
+    posterior_entropy,
+)
+from pyg_fnri.nn import per_mass
+from pyg_fnri.nn.latent import reverse_edges
+from pyg_fnri.plot.style import COLORS, INK, make_panels
+from pyg_fnri.training import Config, RelationalInference, fit
+
+#: Steps of the rollouts that decide, at the most.
+HORIZON = 10
+#: A type is used if it has this share of the edges, and errors of single steps
+#: would rise by this factor if another type took its place.
+USED_SHARE, USED_WORTH = 0.01, 1.01
+
+
+class Selection(NamedTuple):
+    """What a comparison came to.
+
+    Args:
+        recommended: Number of types of each layer.
+        table: A row for each candidate, the smallest first.
+        warnings: What speaks against the recommendation, a sentence each.
+    """
+    recommended: tuple[int, ...]
+    table: pd.DataFrame
+    warnings: list[str]
+
+
+def select_layers(
+        config: Config,
+        candidates: Sequence[Sequence[int]],
+        train: InMemoryDataset,
+        val: InMemoryDataset,
+        test: InMemoryDataset,
+        out: str,
+        seeds: Sequence[int] = (0, 1),
+        **kwargs: Any,
+) -> Selection:
+    """Trains a model for each candidate and seed, and recommends the smallest
+    candidate whose error on held-out systems (of rollouts; logarithm, mean over
+    systems and seeds) is above the lowest one by at most one standard error of
+    the difference. No label is used but for the column `edge_accuracy`.
+
+    Runs that are too short err both ways: an interaction may not be found yet,
+    and doubtful graphs favour layers too many. Columns of the table:
+
+    * `error` in 1e-5 of min-max units, and its ratios to the error of the best
+      candidate, of the linear step, which knows no interaction, and of the same
+      model with its types dealt out to other pairs;
+    * `entropy_share` of the posterior, as a share of the highest one;
+    * `types_used` of all `types` in all runs;
+    * `agreement` of the graphs of different seeds, what chance gives, and
+      what is left when adjusted for that (1: the same, 0: chance).
+
+    Args:
+        config: Settings of all runs, but for types and seeds.
+        candidates: Number of types of each layer, no interaction included.
+        train: Training systems, each in :obj:`x` and :obj:`y`.
+        val: Validation systems.
+        test: At least two held-out systems.
+        out: Where runs are kept, such as `out/2-2-seed-0`; those that are
+            there go on where they ended.
+        seeds: Seeds of the runs of each candidate.
+        **kwargs: Of :func:`~pyg_fnri.training.fit`.
+    """
+    train, val = _without_labels(train), _without_labels(val)
+    runs: dict[tuple[int, ...], list[dict[str, Any]]] = {}
+    failures = []
+    if len(test) < 2:
+        raise ValueError(
+            f'test has {len(test)} systems: a standard error takes '
+            f'at least two.')
+    for types in sorted({tuple(c) for c in candidates}, key=_size):
+        for seed in seeds:
+            name = '-'.join(map(str, types)) + f'-seed-{seed}'
+            place = os.path.join(out, name)
+            resume = os.path.exists(os.path.join(place, 'last.ckpt'))
+            settings = replace(config, num_edge_types=types, names=(),
+                               seed=seed)
+            try:
+                module = fit(settings, train, val, place, resume=resume,
+                             overwrite=not resume, **kwargs)
+            except RuntimeError as error:  # Others may fit in memory.
+                failures.append(f'{name} failed and is left out: {error}')
+            else:
+                runs.setdefault(types, []).append(_measure(module, test))
+    table = _compare(runs)
+    chosen = list(runs)[int(table['recommended'].argmax())]
+    return Selection(chosen, table, failures + _warnings(table))
+
+
+def plot_selection(table: pd.DataFrame) -> Figure:
+    """Draw the errors of candidates as multiples of the lowest one, with the
+    standard error of that ratio, and how far their seeds agree.
+
+    Args:
+        table: Of a :class:`Selection`.
+    """
+    figure, (left, right) = make_panels(2, 4.6, height=3.2)
+    colors = [COLORS[int(chosen)] for chosen in table['recommended']]
+    x, ratio = np.arange(len(table)), table['ratio_to_best']
+    linear = (ratio / table['ratio_to_linear']).mean()
+    left.errorbar(x, ratio, table['ratio_to_best_se'], fmt='none', ecolor=INK)
+    left.scatter(x, ratio, color=colors, zorder=3)
+    left.set_ylabel('error on held-out systems (best = 1)')
+    left.set_title(f'linear step: {linear:.2f}', fontsize=10)
+    right.bar(x, 100 * table['agreement'], 0.6, color=colors)
+    right.scatter(x, 100 * table['agreement_by_chance'], marker='_', s=600,
+                  color=INK)
+    right.set(ylim=(0, 105), ylabel='edges (%)')
+    right.set_title('agreement of seeds (lines: by chance)', fontsize=10)
+    for ax in (left, right):
+        ax.set_xticks(x, table['candidate'])
+        ax.set_xlabel('types of each layer; orange: recommended')
+    return figure
+
+
+def _size(types: tuple[int, ...]) -> tuple[int, int]:
+    """Types that stand for an interaction, then combinations of types."""
+    return sum(types) - len(types), math.prod(types)
+
+
+def _without_labels(dataset: InMemoryDataset) -> InMemoryDataset:
+    out = copy.copy(dataset)
+    if 'edge_label' in dataset._data:
+        out._data, out.slices = copy.copy(dataset._data), {**dataset.slices}
+        del out._data['edge_label'], out.slices['edge_label']
+        out._data_list = None
+    return out
+
+
+@torch.no_grad()
+def _measure(module: RelationalInference,
+             test: InMemoryDataset) -> dict[str, Any]:
+    """Of one run on held-out systems; errors are logarithms by system."""
+    batch = next(iter(SystemLoader(test, len(test))))
+    types, posterior = module.model.infer(batch)
+    sizes = module.model.latent.num_edge_types
+    steps = min(HORIZON, batch.y.size(1) - module.model.decoder.burn_in)
+    single, num_used = _error(module, batch, types, 1), 0
+    for layer, size in enumerate(sizes):
+        for old in range(size):
+            rises = []
+            for new in {*range(size)} - {old}:
+                other = types.clone()
+                other[other[:, layer] == old, layer] = new
+                rise = _error(module, batch, other, 1) - single
+                rises.append(rise.nanmean().item())
+            share = (types[:, layer] == old).double().mean().item()
+            num_used += (share >= USED_SHARE
+                         and min(rises) >= math.log(USED_WORTH))
+    accuracy, true = math.nan, getattr(test, 'num_edge_types', [])
+    if sorted(true) == sorted(sizes):
+        metric = EdgeAccuracy(true, sizes)
+        metric.update(types, batch.edge_label)
+        accuracy = metric.compute().combined.item()
+    entropy = [
+        posterior_entropy(q).item() / math.log(q.size(-1)) for q in posterior
+    ]
+    shuffled = _error(module, batch, _shuffled(types, batch), steps)
+    return dict(error=_error(module, batch, types, steps).numpy(),
+                linear=_error(module, batch, None, steps).numpy(),
+                shuffled=shuffled.numpy(), entropy=np.mean(entropy),
+                types=types, num_used=num_used, accuracy=accuracy)
+
+
+def _error(module: RelationalInference, batch: Batch, types: Optional[Tensor],
+           steps: int) -> Tensor:
+    """Logarithms of mean squared errors in min-max units by system; without
+    types, of the linear step."""
+    model, first = module.model, module.model.decoder.burn_in - 1
+    y = module.units(batch.y)[:, first:]
+    if types is None:
+        predicted = linear_rollout(module.linear_step, y, steps)
+    else:
+        edge_attr = per_mass(model.latent.encode_types(types), batch)
+        predicted = model.decode(batch.y, batch.edge_index, edge_attr, steps)
+        predicted = module.units(predicted)[:, first:]
+    square = (predicted - y[:, 1:]).square().mean(dim=(1, 2)).double()
+    mean = scatter(square, batch.batch, reduce='mean')
+    # A rollout that diverges is infinitely wrong; no error has no logarithm.
+    return mean.nan_to_num(math.inf, math.inf).clamp(min=1e-30).log()
+
+
+def _shuffled(types: Tensor, batch: Batch) -> Tensor:
+    """The same types for other pairs, of any system; where both directions of
+    a pair had one type, they still have."""
+    generator = torch.Generator().manual_seed(0)
+    out = types[torch.randperm(len(types), generator=generator)]
+    reverse = reverse_edges(batch.edge_index)
+    if bool((types == types[reverse]).all()):
+        out = out[torch.minimum(torch.arange(len(out)), reverse)]
+    return out
+
+
+def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> pd.DataFrame:
+    """A row for each candidate, one of them recommended."""
+    errors = {of: np.stack([r['error'] for r in runs[of]]) for of in runs}
+    best = min(errors, key=lambda of: errors[of].mean())
+    if not np.isfinite(errors[best]).all():
+        raise ValueError('No candidate has predictions that stay finite in all '
+                         'held-out systems; train longer, or at a lower '
+                         'learning_rate.')
+    rows = []
+    for types, found in runs.items():
+        row = dict(candidate=','.join(map(str, types)), num_seeds=len(found),
+                   error=1e5 * math.exp(errors[types].mean()))
+        shuffled = np.mean([run['shuffled'] for run in found], 0)
+        # With shuffled types, models are the same: seeds do not differ.
+        for name, ours, theirs in (('best', errors[types],
+                                    errors[best]), ('linear', errors[types],
+                                                    found[0]['linear'][None]),
+                                   ('shuffled', errors[types].mean(0)[None],
+                                    shuffled[None])):
+            log, spread = ((0., 0.) if ours is theirs else _difference(
+                ours, theirs))
+            row[f'ratio_to_{name}'] = math.exp(log)
+            row[f'ratio_to_{name}_se'] = math.exp(log) * spread
+        pairs: list[Any] = [
+            agreement(a['types'], b['types'], types)
+            for a, b in combinations(found, 2)
+        ]
+        agreed = np.array(pairs or [3 * [None]], dtype=float).mean(0)
+        names = ('agreement', 'agreement_by_chance', 'agreement_adjusted')
+        rows.append(
+            dict(row, **dict(zip(names, agreed)),
+                 entropy_share=np.mean([run['entropy'] for run in found]),
+                 types_used=sum(run['num_used'] for run in found),
+                 types=len(found) * sum(types),
+                 edge_accuracy=np.mean([run['accuracy'] for run in found])))
+    table = pd.DataFrame(rows)
+    ratio = table['ratio_to_best']
+    within = np.log(ratio) <= table['ratio_to_best_se'] / ratio
+    # The first, and so the smallest; the best one is among them.
+    return table.assign(recommended=table.index == within.argmax())
+
+
+def _difference(values: np.ndarray, others: np.ndarray) -> tuple[float, float]:
+    """Mean difference and its standard error, of arrays with a row for each
+    seed and a column for each system: by system, as these differ far more than
+    models do, plus what other seeds would change."""
+    if not (np.isfinite(values).all() and np.isfinite(others).all()):
+        return math.inf, math.nan
+    by_system = values.mean(0) - others.mean(0)
+    variance = by_system.var(ddof=1) / by_system.size
+    for array in (values, others):
+        if len(array) > 1:
+            variance += array.mean(1).var(ddof=1) / len(array)
+    return by_system.mean(), math.sqrt(variance)
+
+
+def _warnings(table: pd.DataFrame) -> list[str]:
+    """What speaks against the recommendation."""
+    row = table[table['recommended']].iloc[0]
+    linear, shuffled = (table[f'ratio_to_{name}'] +
+                        2 * table[f'ratio_to_{name}_se'] < 1
+                        for name in ('linear', 'shuffled'))
+    found = [
+        (not linear.any(), 'No candidate predicts clearly better than the '
+         'linear step: there is no evidence of interactions.'),
+        (not shuffled[row.name], 'Predictions are as good with types dealt out '
+         'to other pairs: the graph plays no part.'),
+        (row['num_seeds'] < 2, 'With one seed, nothing is known of whether '
+         'others find the same graph.'),
+        (row['agreement_adjusted'] < 0.5,
+         f"Do not trust the graph: seeds agree on {row['agreement']:.0%} of "
+         f"the edges, where chance gives {row['agreement_by_chance']:.0%}."),
+        (row['types_used'] < row['types'], f"Of {row['types']} types in all "
+         f"runs, {row['types_used']} are used: try a smaller candidate."),
+        (row['entropy_share'] > 0.1 and row.name > 0,
+         f"Graphs are doubtful (entropy {row['entropy_share']:.0%} of the "
+         f"highest), which favours layers too many: train longer."),
+        (row.name == len(table) - 1 > 0,
+         'The largest candidate is recommended: try larger ones.'),
+    ]
+    return [warning for holds, warning in found if holds]

@@ -1,0 +1,278 @@
+"""Options of a command line, made of the fields of dataclasses."""
+import argparse
+import dataclasses
+import inspect
+import os
+import re
+import sys
+import textwrap
+import types
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Optional, Union, get_args, get_origin, get_type_hints
+
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
+
+from pyg_fnri.datasets.reading import Reading, is_array
+from pyg_fnri.datasets.spec import describe_files
+from pyg_fnri.training.recipes import Recipe
+
+
+@dataclass(frozen=True)
+class SimulatedData:
+    """Systems that are simulated when they are first asked for.
+
+    Args:
+        name: springs_charges (the paper's I+C), springs_charges_fsprings
+            (I+C+F), nri_springs, nri_charged or kuramoto.
+        num_particles: Particles in a system.
+        num_systems: Systems in each of the splits train, val and test.
+        split_by: `system`; or `graph`: no two splits share an interaction
+            graph, whatever the order of the particles.
+    """
+    name: str = 'springs_charges'
+    num_particles: int = 5
+    num_systems: Sequence[int] = (50_000, 10_000, 10_000)
+    split_by: str = 'system'
+
+
+@dataclass(frozen=True)
+class OwnData(Reading):
+    """A user's own trajectories, split 8 : 1 : 1 by system, or in time where
+    there is only one.
+
+    Args:
+        data: A .csv or .parquet file, or an array [S, N, T, F] of positions,
+            then velocities, in .npy or .npz; or a folder of arrays that the
+            research code of NRI or fNRI has written.
+        edges: Candidate edges, a table with the columns sender, receiver and
+            perhaps system; all pairs by default.
+        interactions: The truth where it is known, to measure by: sender,
+            receiver, type and perhaps system and layer; a row for each
+            direction. Those without a candidate edge count in no figure.
+        window: Cut recordings into windows of so many frames.
+        stride: Frames from the start of one window to the next; by default as
+            many as a window has.
+        neighbours: Only pairs of which one is among so many that come closest
+            to the other may interact.
+        radius: Only pairs that come so close may interact.
+    """
+    data: Optional[str] = None
+    edges: Optional[str] = None
+    interactions: Optional[str] = None
+    window: Optional[int] = None
+    stride: Optional[int] = None
+    neighbours: Optional[int] = None
+    radius: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is looked at, where results go, and by what means.
+
+    Args:
+        num_observed: Frames that the encoder sees; the decoder predicts as
+            many, the last ones.
+        directed: Infer each direction of a pair by itself; the recipe paper
+            always does.
+        out: The directory where results go.
+        resume: Go on with the run in it.
+        overwrite: Replace the run in it.
+        threads: PyTorch's threads on the CPU; a small model gains little from
+            a second one, and loses much where the cores are busy.
+        accelerator: auto, cpu, gpu, ... as Lightning has it.
+        root: Where data sets are kept, or made.
+        data_seed: Seed of the simulation, or of the split.
+        num_val: Validation systems to look at.
+        val_every: Steps between validations.
+    """
+    num_observed: int = 49
+    directed: bool = False
+    out: str = 'runs/train'
+    resume: bool = False
+    overwrite: bool = False
+    threads: Optional[int] = None
+    accelerator: str = 'auto'
+    root: str = 'datasets'
+    data_seed: int = 0
+    num_val: int = 2_000
+    val_every: int = 1_000
+
+    def __post_init__(self) -> None:
+        for name in ('num_val', 'val_every'):
+            if getattr(self, name) < 1:
+                raise ValueError(f'{name} must be at least 1, but is '
+                                 f'{getattr(self, name)}.')
+
+
+class OptionParser(argparse.ArgumentParser):
+    """Options made of the fields of dataclasses, with the texts of their
+    docstrings. ``--help`` shows some of them, ``--help-options`` the others,
+    which ``--option NAME=VALUE`` sets as well. What is not given is missing in
+    the result.
+
+    Args:
+        description (str): What ``--help`` begins with.
+    """
+    def __init__(self, description: Optional[str]) -> None:
+        super().__init__(description=description, fromfile_prefix_chars='@',
+                         formatter_class=argparse.RawDescriptionHelpFormatter)
+        self._kinds: dict[str, tuple[Any, bool]] = {}
+        self._lines: list[str] = []
+        self.add_argument('--option', action='append', default=[],
+                          metavar='NAME=VALUE',
+                          help='anything else; may be given more than once')
+        self.add_argument('--help-options', action='store_true',
+                          help='show what else there is, and exit')
+
+    def convert_arg_line_to_args(self, arg_line: str) -> list[str]:
+        return arg_line.split()
+
+    def add_fields(self, title: str, cls: type, shown: Sequence[str] = (),
+                   others: Optional[Sequence[str]] = None) -> None:
+        """Adds fields of a dataclass.
+
+        Args:
+            title: What they are, a heading.
+            cls: The dataclass.
+            shown: Those that `--help` shows.
+            others: Those that it does not; by default all others.
+        """
+        texts, hints = _docstring_args(cls), get_type_hints(cls)
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        group, lines = self.add_argument_group(title), [f'{title}:']
+        for name in dict.fromkeys(
+            [*shown, *(fields if others is None else others)]):
+            default, text = _show(fields[name].default), texts[name]
+            kind, several = _kind(hints[name])
+            how: dict[str, Any] = {'type': kind, 'help': argparse.SUPPRESS}
+            if several:
+                how['nargs'] = '+'
+            elif kind is _yes:
+                how.update(nargs='?', const=True)
+            if name in shown:
+                if issubclass(cls, Recipe):
+                    default = "the recipe's"
+                text += f' [{default}]' * bool(default)
+                how.update(help=text.replace('%', '%%'),
+                           metavar=kind.__name__.strip('_').upper())
+            else:
+                text = textwrap.indent(textwrap.fill(text, 73), ' ' * 6)
+                lines.append(f'  {name}={default}\n{text}')
+            if name not in self._kinds:
+                self._kinds[name] = kind, several
+                group.add_argument(f"--{name.replace('_', '-')}",
+                                   default=argparse.SUPPRESS, **how)
+        new = [line for line in lines if line not in self._lines]
+        self._lines += new if len(new) > 1 else []
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        out = super().parse_args(args, namespace)
+        if vars(out).pop('help_options'):
+            print(*self._lines, sep='\n')
+            self.exit()
+        for option in vars(out).pop('option'):
+            name, _, text = option.partition('=')
+            try:
+                kind, several = self._kinds[name]
+                words = re.findall(r"[^\s,()\[\]'\"]+", text)
+                setattr(out, name,
+                        [kind(word)
+                         for word in words] if several else kind(text))
+            except (KeyError, ValueError):
+                self.error(f"--option is '{option}': expected NAME=VALUE, as "
+                           f"--help-options shows them")
+        return out
+
+
+def given(args: argparse.Namespace, *classes: type) -> dict[str, Any]:
+    """What was given of the fields of dataclasses."""
+    names = {field.name for c in classes for field in dataclasses.fields(c)}
+    return {name: v for name, v in vars(args).items() if name in names}
+
+
+def given_reading(args: argparse.Namespace) -> dict[str, Any]:
+    """What was given of how the trajectories `data` are read: arguments of
+    :class:`~pyg_fnri.datasets.TrajectoryTable`."""
+    out = given(args, Reading)
+    if not os.path.isdir(args.data) and is_array(args.data):
+        for name in {'position', 'velocity', 'mass'} & out.keys():
+            out[name] = _numbered(out[name])
+    return out
+
+
+def describe_data(args: argparse.Namespace) -> dict[str, Any]:
+    """The data set, as :func:`~pyg_fnri.datasets.spec.open_dataset` takes
+    it."""
+    own, simulated = given(args, OwnData), given(args, SimulatedData)
+    run = Run(**given(args, Run))
+    misplaced = own if 'data' not in own else simulated
+    if misplaced:
+        kind = 'own' if misplaced is own else 'simulated'
+        raise ValueError(f"{min(misplaced)} is for {kind} data alone; leave "
+                         f"it out, or say by data whose they are.")
+    if own:
+        reading = given_reading(args)
+        return describe_files(
+            num_observed=run.num_observed, directed=run.directed,
+            seed=run.data_seed, reading=reading, **{
+                name: value
+                for name, value in own.items() if name not in reading
+            })
+    return {
+        **dataclasses.asdict(SimulatedData(**simulated)), 'seed': run.data_seed
+    }
+
+
+@contextmanager
+def errors_in_one_line() -> Iterator[None]:
+    """Ends the program with the message of an error of data or settings."""
+    try:
+        yield
+    except (ImportError, MisconfigurationException, OSError, RuntimeError,
+            TypeError, ValueError) as error:
+        sys.exit(str(error))
+
+
+def _kind(hint: Any) -> tuple[Any, bool]:
+    """What reads a value of a field's type, and whether it has several."""
+    several = False
+    while parts := [k for k in get_args(hint) if k is not type(None)]:
+        several |= get_origin(hint) not in (Union, types.UnionType)
+        hint = parts[-1]
+    return _yes if hint is bool else hint, several
+
+
+def _yes(text: str) -> bool:
+    if text not in ('yes', 'no', 'True', 'False'):
+        raise ValueError(text)
+    return text in ('yes', 'True')
+
+
+def _show(value: Any) -> str:
+    """A default as one would write it."""
+    if value is None or value is dataclasses.MISSING:
+        return ''
+    if isinstance(value, bool):
+        return 'yes' if value else 'no'
+    return ' '.join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _numbered(features: Any) -> Any:
+    """Features of an array, whose names are numbers."""
+    if isinstance(features, str):
+        return int(features) if features.isdecimal() else features
+    return [_numbered(feature) for feature in features]
+
+
+def _docstring_args(cls: type) -> dict[str, str]:
+    """The section `Args:` of a class and of those it derives from."""
+    out = {}
+    for base in reversed(cls.__mro__):
+        text = inspect.cleandoc(base.__doc__ or '').partition('\nArgs:\n')[2]
+        for name, words in re.findall(r'^ {4}(\w+): (.*(?:\n {8}.*)*)', text,
+                                      re.MULTILINE):
+            words = re.sub(r'(?::\w+:)?`~?([^`]*)`', r'\1', words)
+            out[name] = ' '.join(words.split())
+    return out

@@ -1,0 +1,490 @@
+"""Recipes: how a model is built, and what its training minimises.
+
+A new recipe is a frozen dataclass that overrides what differs.
+"""
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Optional
+
+import torch
+from torch import Tensor
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler, StepLR
+from torch_geometric.data import Data
+from torch_geometric.utils import scatter
+
+from pyg_fnri.losses import gaussian_nll, huber_nll
+from pyg_fnri.nn import (
+    NRI,
+    SFNRI,
+    CNNEncoder,
+    Decoder,
+    LinearStep,
+    MinMaxScaling,
+    MLPEncoder,
+    MultiplexConv,
+    OverLinearStep,
+    RecurrentConv,
+    RecurrentDecoder,
+    RelationalAutoEncoder,
+    ResidualEncoder,
+    RolloutDecoder,
+    Scaling,
+    StandardScaling,
+)
+from pyg_fnri.transforms import random_symmetries
+
+
+def _mlp_decoder(in_channels: int, edge_dim: int, hidden_channels: int,
+                 burn_in: int) -> RolloutDecoder:
+    return RolloutDecoder(
+        MultiplexConv(in_channels, in_channels, edge_dim, hidden_channels))
+
+
+def _gru_decoder(in_channels: int, edge_dim: int, hidden_channels: int,
+                 burn_in: int) -> RecurrentDecoder:
+    return RecurrentDecoder(
+        RecurrentConv(in_channels, in_channels, edge_dim, hidden_channels),
+        burn_in)
+
+
+#: Encoders by name: of features, frames, logits, the size of hidden layers
+#: and the probability of their dropout.
+ENCODERS: dict[str, Callable[..., torch.nn.Module]] = {
+    'mlp': MLPEncoder,
+    'cnn':
+    lambda in_channels, num_steps, *sizes: CNNEncoder(in_channels, *sizes),
+}
+#: Decoders by name: of features, channels, the size of hidden layers and the
+#: true states that one with a memory sees first.
+DECODERS: dict[str, Callable[[int, int, int, int], Decoder]] = {
+    'mlp': _mlp_decoder,
+    'gru': _gru_decoder,
+}
+
+
+def _check(settings: Any, name: str, holds: Callable[[Any], bool],
+           expected: str) -> None:
+    value = getattr(settings, name)
+    if not holds(value):
+        raise ValueError(f"{name} must be {expected}, but is {value!r}.")
+
+
+@dataclass(frozen=True)
+class Recipe(ABC):
+    """What all recipes set.
+
+    Args:
+        hidden_channels: Size of all hidden layers.
+        batch_size: Systems in a batch.
+        learning_rate: Adam's, before its schedule.
+        max_epochs: Passes over the training split, -1 for no limit.
+        max_steps: Steps of the optimiser, -1 for no limit.
+        tau: Temperature of the samples.
+        hard: Whether samples are one-hot, with the gradient of soft ones.
+        dropout: Probability of the dropout in the encoder's hidden layers.
+        l2: Weight of the encoder's squared weights in the loss.
+        drop_null: Whether type 0 of each layer-graph is no interaction,
+            without a network of its own, in models that leave that open.
+        undirected: Whether both directions of a pair are one interaction.
+        null_prior: Prior probability of type 0 in each layer-graph, the rest
+            in equal shares; uniform by default. A high one makes for sparse
+            graphs.
+        encoder: `mlp`, or `cnn`, convolutions over time, of any length.
+        decoder: `mlp`, or `gru`, which remembers the states before.
+        burn_in: True states that a `gru` decoder sees first.
+        symmetries: Whether systems are turned and mirrored at random, as a
+            box allows.
+    """
+    hidden_channels: int = 256
+    batch_size: int = 128
+    learning_rate: float = 5e-4
+    max_epochs: int = -1
+    max_steps: int = -1
+    tau: float = 0.5
+    hard: bool = False
+    dropout: float = 0.0
+    l2: float = 0.0
+    drop_null: bool = False
+    undirected: bool = False
+    null_prior: Optional[Sequence[float]] = None
+    encoder: str = 'mlp'
+    decoder: str = 'mlp'
+    burn_in: int = 10
+    symmetries: bool = False
+
+    #: Fields that have to be above 0.
+    positive: ClassVar[Sequence[str]] = ('hidden_channels', 'batch_size',
+                                         'learning_rate', 'tau')
+
+    def __post_init__(self) -> None:
+        for name in self.positive:
+            _check(self, name, lambda v: 0 < v < math.inf, 'a number above 0')
+        for name in ('max_epochs', 'max_steps'):
+            _check(self, name, lambda v: v >= 1 or v == -1,
+                   'at least 1, or -1 for no limit')
+        _check(self, 'l2', lambda v: v >= 0, 'at least 0')
+        for name, known in (('encoder', ENCODERS), ('decoder', DECODERS)):
+            _check(self, name, known.__contains__, f"one of {', '.join(known)}")
+
+    @classmethod
+    def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
+        """The fields that are set otherwise for a model or a regime
+        (:obj:`'learned'`, :obj:`'supervised'` or :obj:`'true_graph'`)."""
+        return {}
+
+    def build(
+        self,
+        model: type[NRI],
+        in_channels: int,
+        num_steps: int,
+        num_edge_types: Sequence[int],
+    ) -> RelationalAutoEncoder:
+        """A new model of the given class."""
+        out = model(in_channels, num_steps, num_edge_types,
+                    self.hidden_channels, self.dropout,
+                    scaling=self.scaling(in_channels),
+                    **self._latent_options(model, num_edge_types))
+        out.encoder = self.build_encoder(in_channels, num_steps,
+                                         out.latent.num_logits)
+        out.decoder = DECODERS[self.decoder](in_channels,
+                                             out.latent.num_channels,
+                                             self.hidden_channels, self.burn_in)
+        return out
+
+    def build_encoder(self, in_channels: int, num_steps: int,
+                      out_channels: int) -> torch.nn.Module:
+        """A new encoder, to logits :obj:`[num_edges, out_channels]`."""
+        return ENCODERS[self.encoder](in_channels, num_steps, out_channels,
+                                      self.hidden_channels, self.dropout)
+
+    @abstractmethod
+    def scaling(self, in_channels: int) -> Scaling:
+        """The units that the model works in, to be fitted."""
+
+    @abstractmethod
+    def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
+        """Fits the units of the model to trajectories of the training split,
+        :obj:`[num_nodes, T, num_features]`."""
+
+    @abstractmethod
+    def reconstruction(
+        self,
+        model: RelationalAutoEncoder,
+        data: Data,
+        edge_attr: Tensor,
+        generator: Optional[torch.Generator] = None,
+    ) -> Tensor:
+        """The reconstruction term per particle, of the trajectories in
+        :obj:`data` given a graph; of random frames of them where
+        :obj:`generator` is given, of all otherwise."""
+
+    @abstractmethod
+    def schedule(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """The learning rate's schedule, as Lightning wants it."""
+
+    def augment(self, batch: Data, generator: torch.Generator) -> Data:
+        """The batch as it is trained on."""
+        return random_symmetries(batch, generator) if self.symmetries else batch
+
+    def _latent_options(self, model: type[NRI],
+                        num_edge_types: Sequence[int]) -> dict[str, Any]:
+        """Arguments of the latent graph."""
+        options: dict[str, Any] = {'undirected': self.undirected}
+        if self.null_prior is not None:
+            if 'prior' not in model.latent_options:
+                raise ValueError(f"{model.__name__} has no prior that "
+                                 f"null_prior could set; train NRI or fNRI.")
+            _check(self, 'null_prior', lambda v: len(v) == len(num_edge_types),
+                   f'of {len(num_edge_types)} layer-graphs')
+            options['prior'] = [[p, *[(1 - p) / (k - 1)] * (k - 1)]
+                                for p, k in zip(self.null_prior, num_edge_types)
+                                ]
+        # Others have no channel of type 0, or none that could be dropped.
+        if 'drop_null' in model.latent_options:
+            options['drop_null'] = self.drop_null
+        return options
+
+
+@dataclass(frozen=True)
+class PaperRecipe(Recipe):
+    r"""The paper's experimental section: 500 epochs of 10-step rollouts.
+
+    Adam at 5e-4, halved every 200 epochs; batches of 128; a Gaussian
+    likelihood in min-max units.
+
+    Args:
+        variance: :math:`\sigma^2` of the likelihood, in min-max units squared.
+        pred_steps: :math:`M`, steps between two true states.
+    """
+    max_epochs: int = 500
+    variance: float = 5e-5
+    pred_steps: int = 10
+
+    positive = (*Recipe.positive, 'variance', 'pred_steps')
+
+    @classmethod
+    def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        supervised = regime == 'supervised'
+        if supervised:
+            out['dropout'] = 0.5
+        if issubclass(model, SFNRI):
+            out['l2'] = 2e-5 if supervised else 5e-8
+        return out
+
+    def scaling(self, in_channels: int) -> Scaling:
+        return MinMaxScaling(in_channels)
+
+    def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
+        model.scaling.fit(x)
+
+    def reconstruction(
+        self,
+        model: RelationalAutoEncoder,
+        data: Data,
+        edge_attr: Tensor,
+        generator: Optional[torch.Generator] = None,
+    ) -> Tensor:
+        y = model.scaling(data.y)
+        out = model.decoder(y, data.edge_index, edge_attr, self.pred_steps)
+        return gaussian_nll(out, y[:, 1:], self.variance)
+
+    def schedule(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        scheduler: LRScheduler = StepLR(optimizer, step_size=200, gamma=0.5)
+        return {'scheduler': scheduler, 'interval': 'epoch'}
+
+
+@dataclass(frozen=True)
+class QuickRecipe(Recipe):
+    r"""Minutes on two cores instead of days.
+
+    Encoder and decoder work on standardised inputs and on the residual of a
+    linear step (:class:`~pyg_fnri.nn.LinearStep`, which also finds the walls);
+    one-step targets at random frames of both halves of the trajectory; a
+    robust likelihood; samples at a high temperature, whose gradients are less
+    noisy; the null channel dropped; both directions of a pair tied.
+
+    Args:
+        variance: Variance of the likelihood's core, in units of the linear
+            step's residual.
+        delta: Where the likelihood's tails begin, in the same units; inf for a
+            Gaussian.
+        num_frames: Random frames that each step predicts from.
+        pred_steps: Steps of the rollouts; with more than one, they run along
+            the second half alone, from every so many-th frame on.
+        focus: How far frames are drawn by the linear step's residual in them
+            (1) rather than all alike (0). Weights make up for it, so the loss
+            stays the same on average; below 1.
+        warmup_steps: Steps in which the learning rate rises linearly.
+        final_rate: Where its cosine decay ends, as a fraction.
+    """
+    hidden_channels: int = 64
+    batch_size: int = 64
+    learning_rate: float = 2e-3
+    max_steps: int = 5_000
+    tau: float = 2.0
+    variance: float = 0.02
+    delta: float = 1.0
+    num_frames: int = 6
+    pred_steps: int = 1
+    focus: float = 0.0
+    warmup_steps: int = 100
+    final_rate: float = 0.02
+    drop_null: bool = True
+    undirected: bool = True
+
+    # The learning rate's decay ends at max_steps.
+    positive = (*Recipe.positive, 'max_steps', 'variance', 'num_frames',
+                'pred_steps', 'warmup_steps')
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check(self, 'focus', lambda v: 0 <= v < 1, 'at least 0 and below 1')
+
+    @classmethod
+    def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
+        if regime == 'supervised':
+            return {'symmetries': True, 'max_steps': 12_000}
+        if regime == 'true_graph':
+            # Squared errors: what reports measure, once the graph is known.
+            return {
+                'hidden_channels': 128,
+                'learning_rate': 1.5e-3,
+                'max_steps': 8_000,
+                'delta': math.inf,
+                'num_frames': 8,
+                'focus': 0.5,
+                'symmetries': True
+            }
+        return {}
+
+    def build(
+        self,
+        model: type[NRI],
+        in_channels: int,
+        num_steps: int,
+        num_edge_types: Sequence[int],
+    ) -> RelationalAutoEncoder:
+        out = super().build(model, in_channels, num_steps, num_edge_types)
+        linear_step = LinearStep(in_channels)
+        out.decoder.layer = OverLinearStep(out.decoder.layer, linear_step)
+        # It sees twice the features, in one frame less.
+        inner = self.build_encoder(2 * in_channels, num_steps - 1,
+                                   out.latent.num_logits)
+        out.encoder = ResidualEncoder(inner, linear_step)
+        return out
+
+    def scaling(self, in_channels: int) -> Scaling:
+        return StandardScaling(in_channels)
+
+    def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
+        model.scaling.fit(x)
+        _linear_step(model).fit(model.scaling(x))
+
+    def reconstruction(
+        self,
+        model: RelationalAutoEncoder,
+        data: Data,
+        edge_attr: Tensor,
+        generator: Optional[torch.Generator] = None,
+    ) -> Tensor:
+        graph = (data.edge_index, edge_attr)
+        decoder, linear_step = model.decoder, _linear_step(model)
+        if self.pred_steps > 1:
+            y = model.scaling(data.y)
+            out = decoder(y, *graph, self.pred_steps)
+            return huber_nll(out, y[:, 1:], linear_step.scale, self.variance,
+                             self.delta)
+        halves = [model.scaling(data.x), model.scaling(data.y)]
+        target = torch.cat([half[:, 1:] for half in halves], dim=1)
+        weight = None
+        if generator is None or not isinstance(decoder, RolloutDecoder):
+            # A memory needs all frames before the one that it predicts.
+            out = torch.cat([decoder.one_step(half, *graph) for half in halves],
+                            dim=1)
+        else:
+            state = torch.cat([half[:, :-1] for half in halves], dim=1)
+            num_frames = min(self.num_frames, state.size(1))
+            if self.focus == 0:
+                frame = torch.randperm(state.size(1), generator=generator,
+                                       device=state.device)[:num_frames]
+                state = state.index_select(1, frame)
+                scale_up = target.size(1) / num_frames
+                target = target.index_select(1, frame)
+                weight = state.new_full(state.size()[:2], scale_up)
+            else:
+                residual = (target - linear_step(state)) / linear_step.scale
+                frame, weight = draw_frames(residual, data.get('batch'),
+                                            num_frames, self.focus, generator)
+                index = frame.unsqueeze(-1).expand(-1, -1, state.size(-1))
+                state, target = state.gather(1, index), target.gather(1, index)
+            out = decoder.step(state, *graph)
+        return huber_nll(out, target, linear_step.scale, self.variance,
+                         self.delta, weight)
+
+    def schedule(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        def rate(step: int) -> float:
+            warm = min(1.0, (step + 1) / self.warmup_steps)
+            phase = min(1.0, step / self.max_steps)
+            decay = (1 + math.cos(math.pi * phase)) / 2
+            return warm * (self.final_rate + (1 - self.final_rate) * decay)
+
+        scheduler: LRScheduler = LambdaLR(optimizer, rate)
+        return {'scheduler': scheduler, 'interval': 'step'}
+
+
+def _linear_step(model: RelationalAutoEncoder) -> LinearStep:
+    """The linear step that encoder and decoder share."""
+    linear_step: Any = model.encoder.linear_step
+    return linear_step
+
+
+def draw_frames(
+    residual: Tensor,
+    batch: Optional[Tensor],
+    num_frames: int,
+    focus: float,
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor]:
+    """Draws frames of each system with replacement, a share :obj:`focus` of
+    them by the square of the residual :obj:`[num_nodes, T, num_features]`.
+
+    Returns:
+        The frames and their weights, with which sums over them are on average
+        those over all frames; :obj:`[num_nodes, num_frames]` each.
+    """
+    if batch is None:
+        batch = torch.zeros(residual.size(0), dtype=torch.long,
+                            device=residual.device)
+    # Of all particles of a system together, [S, T].
+    energy = scatter(residual.square().sum(-1), batch, reduce='sum')
+    share = energy / energy.sum(-1, keepdim=True).clamp_min(1e-30)
+    probability = (1 - focus) / energy.size(1) + focus * share
+    frame = torch.multinomial(probability, num_frames, replacement=True,
+                              generator=generator)
+    weight = 1 / (num_frames * probability.gather(1, frame))
+    return frame[batch], weight[batch]
+
+
+@dataclass(frozen=True)
+class EMSettings:
+    """What expectation-maximisation has to be told.
+
+    Args:
+        num_fitted: Training systems that laws and graphs are fitted on.
+        num_pilot: Systems that starts are tried on, and held out.
+        max_starts: Starts at the most.
+        num_distilled: Training systems whose graphs the encoder learns; 0
+            leaves it as it is.
+        distilled_steps: Steps of the optimiser in which it does.
+        interval: Time from one frame to the next, in seconds or the unit of a
+            table's times; by default as the data tell, which arrays do not.
+        half_width: Distance from the origin to a wall, 0 where there is none;
+            by default as the simulation has it, and none for a user's data.
+    """
+    num_fitted: int = 1_000
+    num_pilot: int = 100
+    max_starts: int = 5
+    num_distilled: int = 20_000
+    distilled_steps: int = 6_000
+    interval: Optional[float] = None
+    half_width: Optional[float] = None
+
+    def __post_init__(self) -> None:
+        for name in ('num_fitted', 'num_pilot', 'max_starts',
+                     'distilled_steps'):
+            _check(self, name, lambda v: v >= 1, 'at least 1')
+        _check(self, 'num_distilled', lambda v: v >= 0, 'at least 0')
+        _check(self, 'interval', lambda v: v is None or 0 < v < math.inf,
+               'a time above 0')
+        _check(self, 'half_width', lambda v: v is None or 0 <= v < math.inf,
+               'a distance of at least 0')
+
+
+@dataclass(frozen=True)
+class EMRecipe(EMSettings, QuickRecipe):
+    """The quick recipe, fewer steps of it, as the start of an
+    :class:`~pyg_fnri.training.ExpectationMaximisation`: four edges in five
+    are enough of one."""
+    max_steps: int = 2_500
+
+    def __post_init__(self) -> None:
+        QuickRecipe.__post_init__(self)
+        EMSettings.__post_init__(self)
+
+    @classmethod
+    def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
+        if regime != 'learned':
+            raise ValueError(f"The recipe 'em' learns without labels: its "
+                             f"regime must be 'learned', but is '{regime}'.")
+        return super().defaults(model, regime)
+
+
+#: Recipes by name.
+RECIPES: dict[str, type[Recipe]] = {
+    'quick': QuickRecipe,
+    'paper': PaperRecipe,
+    'em': EMRecipe,
+}

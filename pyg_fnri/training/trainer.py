@@ -1,0 +1,182 @@
+"""Lightning's trainer as runs use it: limits, logs, progress, curves."""
+import importlib.util
+import logging
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Optional, Union
+
+import pandas as pd
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import RichProgressBar
+from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
+from torch_geometric.data import InMemoryDataset
+
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.plot import plot_curves
+from pyg_fnri.training.checkpoints import MovableCheckpoint, load_checkpoint
+from pyg_fnri.training.module import RelationalInference
+
+
+def make_trainer(
+    module: RelationalInference,
+    num_systems: int,
+    out: str,
+    val_every: int = 1_000,
+    accelerator: str = 'auto',
+    last: Optional[str] = None,
+) -> pl.Trainer:
+    """Lightning's trainer for a new run in a directory, or one that goes on
+    from its last checkpoint; for a training split of so many systems."""
+    recipe = module.recipe
+    num_steps = num_systems // recipe.batch_size
+    if num_steps == 0:
+        raise ValueError(f"A batch takes {recipe.batch_size} systems, but the "
+                         f"training split has {num_systems}; lower "
+                         f"batch_size.")
+    end = min(n for n in (recipe.max_epochs * num_steps, recipe.max_steps)
+              if n > 0)
+    # A run shorter than the interval is still looked at when it ends.
+    val_every = min(val_every, end)
+    bar = StepsProgressBar if recipe.max_steps == end else RichProgressBar
+    monitor, mode = module.monitor
+    return pl.Trainer(
+        accelerator=accelerator,
+        max_epochs=recipe.max_epochs,
+        max_steps=recipe.max_steps,
+        val_check_interval=val_every,
+        check_val_every_n_epoch=None,
+        callbacks=[
+            MovableCheckpoint(out, 'best', monitor=monitor, mode=mode,
+                              enable_version_counter=False),
+            # Of its own, as `save_last` saves only when the best one is.
+            MovableCheckpoint(out, 'last', enable_version_counter=False),
+            bar(refresh_rate=20),
+            ValidationLines(),
+        ],
+        logger=_make_loggers(out, last),
+        log_every_n_steps=min(50, val_every),
+        num_sanity_val_steps=0,
+        enable_model_summary=False,
+    )
+
+
+def train_module(
+    trainer: pl.Trainer,
+    module: RelationalInference,
+    train: InMemoryDataset,
+    val: InMemoryDataset,
+    out: str,
+    last: Optional[str] = None,
+) -> RelationalInference:
+    """Trains a module, whose units are fitted, until the recipe's end, draws
+    the curves, and gives the best checkpoint's module."""
+    start = time.monotonic()
+    generator = torch.Generator().manual_seed(module.config.seed)
+    trainer.fit(
+        module,
+        SystemLoader(train, module.recipe.batch_size, shuffle=True,
+                     drop_last=True, generator=generator),
+        SystemLoader(val, batch_size=500),
+        ckpt_path=last,
+    )
+    best = os.path.join(out, 'best.ckpt')
+    if trainer.is_global_zero:
+        minutes = (time.monotonic() - start) / 60
+        print(f'{trainer.global_step} steps in {minutes:.1f} minutes; best '
+              f'checkpoint: {best}')
+        history = pd.read_csv(os.path.join(out, 'metrics.csv'))
+        plot_curves(history).savefig(os.path.join(out, 'curves.png'))
+    return load_checkpoint(best)
+
+
+class StepsProgressBar(RichProgressBar):
+    """One bar for the whole of a run that ends after a number of steps, and
+    not one for each epoch, of which it is not said how many there are."""
+    @property
+    def total_train_batches(self) -> Union[int, float]:
+        return self.trainer.max_steps
+
+    def on_train_epoch_start(self, trainer: pl.Trainer,
+                             pl_module: pl.LightningModule) -> None:
+        if self.train_progress_bar_id is None:  # Epochs do not start it anew.
+            super().on_train_epoch_start(trainer, pl_module)
+
+    def on_train_batch_end(self, trainer: pl.Trainer,
+                           pl_module: pl.LightningModule, outputs: Any,
+                           batch: Any, batch_idx: int) -> None:
+        super().on_train_batch_end(trainer, pl_module, outputs, batch,
+                                   trainer.global_step - 1)
+
+    def _get_train_description(self, current_epoch: int) -> str:
+        # As wide as the one of validation, so that nothing flickers.
+        return 'Steps'.ljust(len(self.validation_description))
+
+
+class ValidationLines(pl.Callback):
+    """Prints a line after each validation, also where there is no terminal to
+    draw a bar on; in brackets the accuracies of single layers, and the errors
+    of the linear step and of standing still."""
+    def on_validation_end(self, trainer: pl.Trainer,
+                          pl_module: pl.LightningModule) -> None:
+        if not trainer.is_global_zero:
+            return
+        figures: dict[str, str] = {}
+        asides: dict[str, list[str]] = {'accuracy': [], 'rollout_mse': []}
+        for name, value in sorted(trainer.callback_metrics.items()):
+            if not name.startswith('val_'):
+                continue
+            name = name.removeprefix('val_').removesuffix('_share')
+            word = f"{name.removeprefix('accuracy_')} {value:.4g}"
+            if name.startswith('accuracy_'):
+                asides['accuracy'].append(word)
+            elif name in ('linear_mse', 'static_mse'):
+                asides['rollout_mse'].append(word.replace('_mse', ''))
+            else:
+                figures[name] = word
+        for name, of in asides.items():
+            if of:
+                figures[name] += f' ({", ".join(of)})'
+        print(f'step {trainer.global_step}   ' + '   '.join(figures.values()),
+              flush=True)
+
+
+def _make_loggers(out: str, last: Optional[str]) -> list[Any]:
+    """CSV always, TensorBoard where it is installed."""
+    path = os.path.join(out, 'metrics.csv')
+    csv = CSVLogger(out, name='', version='')
+    if last is not None and os.path.exists(path):
+        rows = pd.read_csv(path).set_index('step')
+        done = torch.load(last, weights_only=True)['global_step']
+        # Lightning's logger clears the file when it starts.
+        for step, row in rows[rows.index < done].iterrows():
+            csv.log_metrics(row.dropna().to_dict(), step)
+        csv.save()
+    loggers: list[Any] = [csv]
+    if importlib.util.find_spec('tensorboard') is not None:
+        loggers.append(TensorBoardLogger(out, name='', version=''))
+    return loggers
+
+
+@contextmanager
+def quiet_lightning() -> Iterator[None]:
+    """Keeps advertisements and warnings about what is meant out of sight."""
+    logger = logging.getLogger('pytorch_lightning.utilities.rank_zero')
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            for message in (
+                    '.*exists and is not empty.*',
+                    '.*LeafSpec.*',
+                    '.*does not have many workers.*',
+                    '.*your dataloader is not resumable.*',
+                    # Not so: steps are counted on over epochs.
+                    '.*than the logging interval.*'):
+                warnings.filterwarnings('ignore', message)
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,111 @@
+"""PyG's transforms, Lightning data module and explainer with ours.
+
+    python scripts/examples/pyg_tools.py
+
+Candidate edges come from the two nearest neighbours of each particle, a
+directed graph; ToUndirected adds the missing directions with the type of their
+reverse. LightningDataset makes a data module of two splits, by which a small
+fNRI is trained for a few steps. A MultiplexConv learns how springs and charges
+change velocities, and GNNExplainer which edges its prediction for one particle
+needs: one without an interaction should have no weight.
+"""
+import argparse
+from typing import Optional
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.data.lightning import LightningDataset
+from torch_geometric.explain import Explainer, GNNExplainer
+from torch_geometric.loader import DataLoader
+from torch_geometric.transforms import AddRandomWalkPE, Compose, ToUndirected
+
+from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.nn import MultiplexConv
+from pyg_fnri.training import Config, build_module
+from pyg_fnri.transforms import NearestNeighbours, SplitTrajectory
+
+
+def near_pairs(root: str, split: str) -> ParticleSystems:
+    """Systems of whose pairs only the near ones may interact."""
+    return ParticleSystems(
+        root,
+        'springs_charges',
+        split,
+        num_systems=(64, 32, 1),
+        transform=Compose([
+            NearestNeighbours(2, num_observed=49),
+            ToUndirected(reduce='max'),  # By default, types would add up.
+            AddRandomWalkPE(3, attr_name='walk'),
+            SplitTrajectory(49),
+        ]))
+
+
+def train_fnri(train: ParticleSystems, val: ParticleSystems,
+               max_steps: int) -> float:
+    """The validation loss after some steps."""
+    module = build_module(
+        Config(in_channels=4, num_observed=49, num_edge_types=[2, 2],
+               options={'hidden_channels': 16}))
+    module.fit_units(train.x)
+    trainer = pl.Trainer(accelerator='cpu', max_steps=max_steps, logger=False,
+                         enable_checkpointing=False, enable_progress_bar=False)
+    datamodule = LightningDataset(train, val, batch_size=16)
+    trainer.fit(module, datamodule)
+    return trainer.validate(module, datamodule, verbose=False)[0]['val_loss']
+
+
+def train_conv(dataset: ParticleSystems, num_epochs: int) -> MultiplexConv:
+    """Learns the change of velocities in an interval, in units of its
+    standard deviation, from all frames at once: `x` is `[N, T, F]`."""
+    model = MultiplexConv(4, 2, edge_dim=2, hidden_channels=32)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    unit = dataset.x.diff(dim=1)[..., 2:].std()
+    for _ in range(num_epochs):
+        for batch in DataLoader(dataset, batch_size=16, shuffle=True):
+            out = model(batch.x[:, :-1], batch.edge_index,
+                        batch.edge_label.float())
+            change = batch.x.diff(dim=1)[..., 2:] / unit
+            # Robust: close encounters would drown all else.
+            loss = torch.nn.functional.huber_loss(out, change)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return model.eval()
+
+
+def explain(model: MultiplexConv, data: Data, particle: int) -> Tensor:
+    """The weight of each edge for one particle in the first frame, in which
+    `x` is `[N, F]`."""
+    explainer = Explainer(
+        model, GNNExplainer(epochs=100, lr=0.05), explanation_type='model',
+        edge_mask_type='object', model_config=dict(mode='regression',
+                                                   task_level='node',
+                                                   return_type='raw'))
+    return explainer(data.x[:, 0], data.edge_index,
+                     edge_attr=data.edge_label.float(),
+                     index=particle).edge_mask
+
+
+def main(argv: Optional[list[str]] = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--root', default='datasets', metavar='DIR')
+    parser.add_argument('--num-epochs', type=int, default=10)
+    args = parser.parse_args(argv)
+    pl.seed_everything(0)
+    train, val = (near_pairs(args.root, split) for split in ('train', 'val'))
+    print(f'{train[0]}, validation loss {train_fnri(train, val, 10):.0f}')
+    dataset = ParticleSystems(args.root, num_systems=(200, 1, 1))
+    model = train_conv(dataset, args.num_epochs)
+    # A system in which some pairs interact, and others do not.
+    data = next(d for d in dataset if 2 <= d.edge_label[:4].any(-1).sum() <= 3)
+    weight = explain(model, data, particle=0)
+    for edge in range(4):  # Edges are sorted by receiver.
+        spring, charge = data.edge_label[edge].tolist()
+        print(f'from {data.edge_index[0, edge]} to 0: weight '
+              f'{weight[edge]:.2f}, spring {spring}, charge {charge}')
+
+
+if __name__ == '__main__':
+    main()

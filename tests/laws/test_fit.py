@@ -1,0 +1,466 @@
+import copy
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from known_laws import LAWS
+from misspecified_batches import batches
+from outside_assumptions import Lawful, UnequalMasses
+from torch_geometric.data import Batch
+
+from pyg_fnri.data import from_trajectory, fully_connected
+from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.inference import AnnealingStep, refine
+from pyg_fnri.inference.evidence import find_choices
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
+from pyg_fnri.laws import fit_force_laws
+from pyg_fnri.laws.fit import LawFit, fit_laws, fit_range, fit_scale
+from pyg_fnri.metrics import relative_law_error
+from pyg_fnri.nn import ForceLaw, ForceLawDecoder, StandardScaling
+from pyg_fnri.simulation.sampling import in_streams
+from pyg_fnri.transforms import NearestNeighbours
+
+#: Enough to see whether something makes a difference.
+FEW = [AnnealingStep(0.1, 0.5)]
+#: What annealing ends with.
+LAST = AnnealingStep(0.002, 0.0)
+
+
+@pytest.fixture
+def choices(batch):
+    return find_choices(batch.edge_index, undirected=True)
+
+
+@pytest.fixture
+def transitions(batch, choices):
+    return Transitions([batch.x, batch.y], choices, 0.1, 5.0)
+
+
+@pytest.fixture
+def truth(batch, choices):
+    """The true channels."""
+    return batch.edge_label[choices.edge].float()
+
+
+@pytest.fixture
+def make_fit(make_model):
+    def make(batch, **kwargs):
+        return LawFit(make_model(batch.edge_label, **kwargs), batch)
+
+    return make
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def make_layer(num_channels=2, num_features=4):
+    return ForceLawDecoder(ForceLaw(num_channels),
+                           StandardScaling(num_features), half_width=5.0)
+
+
+def fit(layer, transitions, channels, tolerances=(0.1, 0.002), seed=0,
+        **kwargs):
+    fit_scale(layer, transitions)
+    generator = torch.Generator().manual_seed(seed)
+    for tolerance in tolerances:
+        fit_laws(layer, transitions, channels, AnnealingStep(tolerance, 0.0),
+                 generator, **kwargs)
+
+
+def law_error(law, transitions, true=LAWS['fnri']):
+    """Relative errors of laws at the distances of pairs."""
+    distance = torch.logspace(-1.5, 1.2, 400)
+    table = np.stack([f(distance.numpy()) for f in true])
+    seen = transitions.distance[::7, ::5, 1].flatten()
+    return relative_law_error(distance, law(distance).detach(), table, seen)
+
+
+def share(edge_type, truth):
+    """Edges of which all layer-graphs are right."""
+    return (edge_type == truth).all(-1).double().mean().item()
+
+
+# Least squares.
+
+
+def test_scale_is_the_typical_change(transitions):
+    layer = make_layer()
+    fit_scale(layer, transitions)
+    change = transitions.change[transitions.valid].abs()
+    for feature, scale in enumerate(layer.scale.tolist()):
+        quantity = change[:, feature // 2 * 2:][:, :2]
+        # Half of the changes are smaller than a Gaussian's would be.
+        smaller = (quantity < scale / 1.4826).double().mean()
+        assert smaller.item() == pytest.approx(0.5, abs=1e-3)
+    assert layer.scale[0] == layer.scale[1] < layer.scale[2] == layer.scale[3]
+
+
+@pytest.mark.parametrize('undirected', [True, False])
+def test_true_graphs_give_the_true_laws(batch, undirected):
+    choices = find_choices(batch.edge_index, undirected)
+    transitions = Transitions([batch.x, batch.y], choices, 0.1, 5.0)
+    layer = make_layer()
+    fit(layer, transitions, batch.edge_label[choices.edge].float())
+    assert (law_error(layer.law, transitions) < 0.02).all()
+    # They go on smoothly where there are no data.
+    assert layer.law(torch.tensor(14.0))[0] < -0.8  # The spring's is -1.4.
+    assert layer.law(torch.tensor(0.05))[1] > 10  # The charge's is 80.
+
+
+def test_corrupted_transitions_do_little_harm(transitions, truth):
+    bad = torch.rand(transitions.valid.size()) < 0.01
+    transitions.change[bad] += torch.randn(int(bad.sum()), 4) * torch.tensor(
+        [0.1, 0.1, 2.0, 2.0])
+    layer = make_layer()
+    fit(layer, transitions, truth)
+    assert (law_error(layer.law, transitions) < 0.02).all()
+    # Because of the robust weights.
+    fit(layer, transitions, truth, tolerances=(1e6, ))
+    assert (law_error(layer.law, transitions) > 0.1).any()
+
+
+def test_is_least_squares_without_robust_weights(batch, choices, truth):
+    transitions = Transitions([batch.x[:, :9]], choices, 0.1, 5.0)
+    layer = make_layer()
+    fit(layer, transitions, truth, tolerances=(1e9, ), num_transitions=1_000,
+        num_iterations=1)
+
+    def cost():
+        errors = ImpulseEvidence(transitions, layer).errors(truth)
+        return errors.double().square().sum()
+
+    best = cost()
+    value = layer.law.value.data
+    for _ in range(20):  # No change of the tables is an improvement.
+        before = value.clone()
+        value += 1e-2 * torch.randn_like(value) * value.abs()
+        assert cost() > best * (1 - 1e-4)
+        value.copy_(before)
+
+
+def test_walls_are_no_forces(simulate_systems):
+    batch = Batch.from_data_list(
+        simulate_systems(40, 5, box_half_width=1.0, position_std=0.3))
+    choices = find_choices(batch.edge_index, undirected=True)
+    channels = batch.edge_label[choices.edge].float()
+    errors = []
+    for half_width in (1.0, None):
+        transitions = Transitions([batch.x], choices, 0.1, half_width)
+        layer = make_layer()
+        # Least squares, which a few bounces would lead astray.
+        fit(layer, transitions, channels, (1e6, ))
+        errors.append(law_error(layer.law, transitions).max())
+    assert errors[0] < 0.1 and errors[1] > 2 * errors[0]
+
+
+def test_transitions_are_drawn_from_those_away_from_walls(transitions, truth):
+    def table(transitions, tolerances=(0.1, ), seed=0, **kwargs):
+        layer = make_layer()
+        fit(layer, transitions, truth, tolerances, seed, **kwargs)
+        return layer.law.value.data
+
+    assert torch.equal(table(transitions, seed=1), table(transitions, seed=1))
+    assert not torch.equal(table(transitions), table(transitions, seed=1))
+    # Many particles need few transitions.
+    few = table(transitions, num_transitions=3)
+    num_nodes = transitions.change.size(0)
+    assert torch.equal(few, table(transitions, max_changes=4 * num_nodes - 1))
+    transitions.valid[:, 20:] = False
+    start = transitions.take(slice(0, 20))
+    assert torch.equal(table(transitions), table(start))
+    transitions.valid[:, 1:] = False
+    for seed in range(5):
+        table(transitions, seed=seed, num_transitions=2)
+
+
+def test_motion_in_a_plane_has_the_same_laws_each_time(batch, choices, truth):
+    """Data of less than full rank: planar, but recorded in three
+    dimensions."""
+    x = torch.zeros(*batch.x.shape[:2], 6)
+    x[..., [0, 1, 3, 4]] = batch.x
+    transitions, tables = Transitions([x], choices, 0.1, 5.0), []
+    for size in (1, 1_001, 77_777):
+        _ = torch.ones(size)  # Memory at another place.
+        layer = make_layer(num_features=6)
+        fit(layer, transitions, truth)
+        tables.append(layer.law.value.data)
+        assert (law_error(layer.law, transitions) < 0.03).all()
+    assert torch.equal(tables[0], tables[1])
+    assert torch.equal(tables[0], tables[2])
+
+
+def test_nothing_to_fit_laws_to(batch, choices, transitions, truth):
+    none = find_choices(torch.empty(2, 0, dtype=torch.long), True)
+    for given, channels in ((transitions, 0 * truth),
+                            (Transitions([batch.x], none, 0.1), truth[:0])):
+        with pytest.raises(ValueError, match='no interactions'):
+            fit(make_layer(), given, channels)
+    free = torch.cat([batch.x[..., :2], 0 * batch.x[..., 2:]], -1)[:, :1]
+    for x, half_width in ((free.expand(-1, 5, -1), None), (batch.x, 0.01),
+                          (batch.x * torch.nan, None)):
+        with pytest.raises(ValueError, match='no force acted'):
+            fit_scale(make_layer(), Transitions([x], choices, 0.1, half_width))
+
+
+# Ranges of tables.
+
+
+def make_transitions(distance, half_width=None):
+    """Pairs of particles at rest; three frames."""
+    x = torch.zeros(len(distance), 2, 3, 4)
+    x[:, 1, :, 0] = distance.view(-1, 1)
+    edges = torch.cat(
+        [fully_connected(2) + 2 * n for n in range(len(distance))], 1)
+    return Transitions([x.flatten(0, 1)], find_choices(edges, undirected=True),
+                       0.1, half_width)
+
+
+def spread(median):
+    return median * torch.logspace(-0.3, 0.3, 101)
+
+
+@pytest.mark.parametrize('median, least',
+                         [(2.0, 0.03), (0.7, 0.03), (6.0, 0.03), (0.6, 0.003),
+                          (7.0, 0.3), (2e-9, 3e-11), (2e15, 3e13)])
+def test_table_moves_to_the_data(median, least):
+    law = ForceLaw(2)
+    fit_range(law, make_transitions(spread(median)))
+    assert law.min_distance == pytest.approx(least, rel=1e-12)
+    assert law.max_distance == pytest.approx(500 * least, rel=1e-12)
+
+
+@pytest.mark.parametrize('name', [
+    'springs_charges',
+    *(pytest.param(name, marks=pytest.mark.slow)
+      for name in ('springs_charges_fsprings', 'nri_springs', 'nri_charged')),
+])
+def test_default_table_is_for_all_simulated_systems(name, tmp_path, batch):
+    """All published figures were measured with this table, exactly."""
+    x = batch.x
+    if name != 'springs_charges':
+        x = ParticleSystems(tmp_path, name, num_systems=(64, 1, 1))._data.x
+    law = ForceLaw(1)
+    edges = [fully_connected(5) + 5 * n for n in range(len(x) // 5)]
+    choices = find_choices(torch.cat(edges, dim=1), undirected=True)
+    fit_range(law, Transitions([x], choices, 0.1, 5.0))
+    assert (law.min_distance, law.max_distance) == (0.03, 15.0)
+
+
+def test_known_laws_stay_with_other_systems_of_the_same_unit():
+    law = ForceLaw(1)
+    torch.nn.init.ones_(law.value)
+    for median in (0.3, 5.0):
+        fit_range(law, make_transitions(spread(median)))
+        assert law.min_distance == 0.03 and law.value.all()
+    # In another unit, they are no laws of these systems.
+    fit_range(law, make_transitions(spread(2e3)))
+    assert law.min_distance == pytest.approx(30.0) and not law.value.any()
+
+
+def test_only_distances_away_from_walls_count():
+    law = ForceLaw(1)
+    fit_range(law, make_transitions(torch.ones(3), half_width=0.5))
+    fit_range(law, make_transitions(torch.zeros(3)))
+    near, far = spread(2.0), spread(2e4)
+    fit_range(law, make_transitions(torch.cat([near, far, far]), 1e3))
+    assert law.min_distance == 0.03
+
+
+def test_warns_of_distances_beyond_the_table():
+    law = ForceLaw(1)
+    near, far = torch.full((94, ), 2.0), torch.full((6, ), 400.0)
+    with pytest.warns(UserWarning, match=r'6% of .*2 to 400. lie out'):
+        fit_range(law, make_transitions(torch.cat([near, far])))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        fit_range(law, make_transitions(torch.cat([near, near, far])))
+
+
+# Laws and graphs of some systems.
+
+
+def test_cost_of_a_system_does_not_depend_on_the_others(systems, make_fit):
+    whole = make_fit(Batch.from_data_list(systems[:4])).cost(LAST)
+    alone = [
+        make_fit(Batch.from_data_list([data])).cost(LAST)
+        for data in systems[:4]
+    ]
+    torch.testing.assert_close(whole, torch.cat(alone))
+
+
+def test_tolerances_are_not_below_the_noise(batch, make_fit):
+    clean, noisy = make_fit(batch), batch.clone()
+    for key in ('x', 'y'):
+        noisy[key] = batch[key] + 0.01 * torch.randn(batch[key].size())
+    noisy = make_fit(noisy)
+
+    def tolerances(fit, least):
+        cost = fit.bounded(AnnealingStep(least, 0.0))
+        return [d * s**2 for d, s in zip(cost.degrees, cost.scale)]
+
+    assert tolerances(clean, 0.01) == pytest.approx([0.01] * 4)
+    assert min(tolerances(noisy, 0.01)) > 0.1
+    assert min(tolerances(noisy, 1e9)) == pytest.approx(1e9)
+    assert clean.bounded(AnnealingStep(0.1, 0.3)).prior_weight == 0.3
+
+
+def fit_to(fit, tolerances=(0.1, 0.02, 0.005)):
+    fit.fit_units()
+    for tolerance in tolerances:
+        fit.maximise(AnnealingStep(tolerance, 0.0), generator())
+
+
+def test_unequal_masses(make_model):
+    system = UnequalMasses()
+    train, _ = batches(system)
+    trait = in_streams(lambda rng, size: rng.random((size, 5)), 1, 100, 32)
+    errors = []
+    for mass in (0.5 * 4**torch.from_numpy(trait).float().flatten(), None):
+        data = train.clone()
+        data.mass = mass
+        fit = LawFit(make_model(data.edge_label, laws=False, half_width=None),
+                     data)
+        fit_to(fit)
+        true = [force.magnitude for force in system.forces]
+        errors.append(law_error(fit.layer.law, fit.transitions, true))
+    assert errors[0].max() < 0.04
+    assert errors[1].min() > 0.03 and errors[1].max() > 0.1
+
+
+@pytest.mark.parametrize('num_dims, num_particles, num_neighbours', [
+    (3, 5, 3),
+    pytest.param(2, 2, 1, marks=pytest.mark.slow),
+    pytest.param(2, 5, 3, marks=pytest.mark.slow),
+])
+def test_other_dimensions_and_neighbours(num_dims, num_particles,
+                                         num_neighbours, make_model):
+    system = replace(Lawful(), num_dimensions=num_dims, step_size=1e-2,
+                     sample_every=10, num_steps=500)
+    graphs = system.draw_edge_types(3, 48, num_particles)
+    keep, systems = NearestNeighbours(num_neighbours, force_undirected=True), []
+    for x, graph in zip(system.simulate(graphs, 3), graphs):
+        whole = from_trajectory(x, graph)
+        data = keep(whole)
+        # Without interactions from further away.
+        if data.edge_label.sum() == whole.edge_label.sum():
+            systems.append(data)
+    half = len(systems) // 2
+    train, test = map(Batch.from_data_list, (systems[:half], systems[half:]))
+    model = make_model(train.edge_label, laws=False, half_width=None)
+    other = make_model(0 * test.edge_label, confidence=0.0)
+    model.scaling = other.scaling = StandardScaling(2 * num_dims)
+    model.decoder.layer = ForceLawDecoder(ForceLaw(2), model.scaling)
+    other.decoder = model.decoder
+    fit = LawFit(model, train)
+    fit_to(fit)
+    true = [force.magnitude for force in Lawful().forces]
+    assert (law_error(fit.layer.law, fit.transitions, true) < 0.03).all()
+    found = refine(other, test, num_restarts=4).edge_type
+    assert share(found, test.edge_label) > 0.97
+
+
+# Expectation-maximisation.
+
+
+@pytest.mark.parametrize('family, num_systems', [
+    ('fnri', 32),
+    pytest.param('nri', 24, marks=pytest.mark.slow),
+    pytest.param('sfnri', 24, marks=pytest.mark.slow),
+])
+def test_laws_and_graphs_find_each_other(systems, flip, make_model, to_types,
+                                         family, num_systems):
+    batch = Batch.from_data_list(systems[:num_systems])
+    truth = to_types(batch.edge_label, family)
+    # 15 % of the pairs are wrong in each layer-graph.
+    guess = flip(batch.edge_label, batch.edge_index, 0.15)
+    model, history = make_model(guess, family, laws=False), []
+    before = model.predict(batch)
+    assert share(before, truth) < 0.75
+    fit_force_laws(model, batch, generator(), on_iteration=history.append)
+    assert share(history[-1].edge_type, truth) > 0.98
+    assert [p.iteration for p in history] == list(range(1, 10))
+    assert history[0].changed > 0.1 > 0.02 > history[-1].changed
+    first = (history[0].edge_type != before).any(-1).double().mean()
+    assert history[0].changed == pytest.approx(first.item())
+    assert history[-1].cost < 0.2 * history[0].cost
+    distance = torch.linspace(0.4, 4.0, 30)
+    found = model.decoder.layer.law(distance)
+    true = torch.stack([law(distance) for law in LAWS[family]])
+    error = (found - true).abs().sum(1)
+    assert (error < 0.02 * true.abs().sum(1)).all()
+
+
+def test_laws_depend_on_frames_and_the_generator_alone(systems, make_model):
+    batch = Batch.from_data_list(systems[:3])
+
+    def laws(seed=0, **change):
+        data = batch.clone()
+        for key, value in change.items():
+            data[key] = value
+        model = make_model(batch.edge_label, laws=False).train()
+        before = copy.deepcopy(model.state_dict())
+        fit_force_laws(model, data, generator(seed), FEW)
+        changed = {
+            key
+            for key, value in model.state_dict().items()
+            if not torch.equal(value, before[key])
+        }
+        assert changed == {'decoder.layer.law.value', 'decoder.layer.scale'}
+        assert model.training and model.decoder.layer.law.value.requires_grad
+        return model.decoder.layer.law.value.data
+
+    table = laws()
+    assert torch.equal(table, laws())
+    assert torch.equal(table, laws(edge_label=9 - batch.edge_label))
+    assert torch.equal(table, laws(edge_label=None))
+    assert not torch.equal(table, laws(seed=1))
+    alone = laws(y=None)
+    assert not torch.equal(table, alone)
+    # A frame alone is no transition.
+    assert torch.equal(alone, laws(y=batch.y[:, :1]))
+
+
+def test_units_do_not_matter(systems, make_model, flip):
+    """Of lengths and of times: graphs and laws are the same."""
+    steps = (AnnealingStep(0.1, 0.5), AnnealingStep(0.02, 0.2))
+    batch = Batch.from_data_list(systems[:8])
+    batch.x, batch.y = batch.x[:, :17], None
+    torch.manual_seed(0)
+    guess = flip(batch.edge_label, batch.edge_index, 0.15)
+    distance = torch.linspace(0.3, 3.0, 20)
+    graphs, laws = [], []
+    for length, time in [(1, 1), (1e-4, 1), (1e3, 60)]:
+        data = batch.clone()
+        data.x = batch.x * length
+        data.x[..., 2:] /= time
+        model = make_model(guess, laws=False, half_width=5.0 * length)
+        layer = model.decoder.layer
+        layer.interval *= time
+        fit_force_laws(model, data, generator(), steps)
+        graphs.append(refine(model, data, steps, num_restarts=0).edge_type)
+        law = layer.law(distance * length).detach()
+        laws.append(law * time**2 / length)
+    assert (graphs[0] == batch.edge_label).double().mean() > 0.97
+    assert laws[0].abs().max() > 0.5
+    for graph, law in zip(graphs[1:], laws[1:]):
+        assert graph.equal(graphs[0])
+        torch.testing.assert_close(law, laws[0], atol=2e-3, rtol=1e-2)
+
+
+def test_systems_of_different_size(simulate_systems, make_model, flip):
+    batch = Batch.from_data_list(
+        [*simulate_systems(8, 4), *simulate_systems(8, 6)])
+    model = make_model(flip(batch.edge_label, batch.edge_index, 0.1),
+                       laws=False)
+    history = []
+    fit_force_laws(model, batch, generator(), on_iteration=history.append)
+    assert share(history[-1].edge_type, batch.edge_label) > 0.97
+
+
+def test_any_other_decoder_has_no_laws(batch, make_model):
+    model = make_model(batch.edge_label, laws=None)
+    with pytest.raises(TypeError, match='no force laws'):
+        fit_force_laws(model, batch, generator())

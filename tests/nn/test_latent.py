@@ -1,0 +1,254 @@
+import pytest
+import torch
+from torch.distributions import Categorical
+from torch.distributions import kl_divergence as torch_kl
+
+from pyg_fnri.data import fully_connected
+from pyg_fnri.nn import CategoricalLatent, SigmoidLatent
+from pyg_fnri.nn.latent import most_probable, reverse_edges
+
+CATEGORICALS = [
+    CategoricalLatent([2, 2]),
+    CategoricalLatent([4]),
+    CategoricalLatent([2, 3, 4], drop_null=True),
+]
+categoricals = pytest.mark.parametrize('latent', CATEGORICALS, ids=repr)
+latents = pytest.mark.parametrize(
+    'latent', [*CATEGORICALS, SigmoidLatent([3, 2, 4])], ids=repr)
+
+
+def random_types(latent, num_edges=50):
+    return torch.stack(
+        [torch.randint(k, (num_edges, )) for k in latent.num_edge_types], -1)
+
+
+def confident_logits(latent, edge_type, scale=20.0):
+    """Logits that leave no doubt about the types."""
+    first = 1 if isinstance(latent, SigmoidLatent) else 0
+    one_hot = [
+        torch.nn.functional.one_hot(types, k)[:, first:]
+        for types, k in zip(edge_type.t(), latent.num_edge_types)
+    ]
+    return scale * (2 * torch.cat(one_hot, dim=-1).float() - 1)
+
+
+@pytest.mark.parametrize('latent, num_logits, num_channels', [
+    (CategoricalLatent([2, 3, 4]), 9, 9),
+    (CategoricalLatent([2, 3, 4], drop_null=True), 9, 6),
+    (CategoricalLatent([8], drop_null=True), 8, 7),
+    (SigmoidLatent([2, 3, 4]), 6, 6),
+], ids=repr)
+@pytest.mark.parametrize('num_edges', [7, 0])
+def test_sizes(latent, num_logits, num_channels, num_edges):
+    logits = torch.randn(num_edges, num_logits)
+    by_layer = num_edges, latent.num_layers
+    assert latent.num_logits == num_logits
+    assert latent.num_channels == num_channels
+    for hard in (False, True):
+        sample = latent.sample(logits, hard=hard)
+        assert sample.shape == (num_edges, num_channels)
+    assert latent.kl(logits).shape == by_layer
+    edge_type, posterior = latent.predict(logits), latent.posterior(logits)
+    assert edge_type.shape == by_layer and edge_type.dtype == torch.int64
+    assert [q.shape for q in posterior] == [(num_edges, k)
+                                            for k in latent.num_edge_types]
+    for q in posterior:
+        torch.testing.assert_close(q.sum(-1), torch.ones(num_edges))
+    assert torch.equal(most_probable(posterior), edge_type)
+    for graph in (latent.channels(posterior), latent.encode_types(edge_type)):
+        assert graph.shape == (num_edges, num_channels)
+
+
+@latents
+def test_encode_types_and_predict_are_inverse(latent):
+    edge_type = random_types(latent)
+    logits = confident_logits(latent, edge_type)
+    assert torch.equal(latent.predict(logits), edge_type)
+    channels = latent.encode_types(edge_type)
+    assert channels.dtype == torch.float32
+    # What the decoder sees of a truth is what it sees of certainty.
+    assert latent.cross_entropy(logits, edge_type).abs().max() < 1e-6
+    for certain in (latent.channels(latent.posterior(logits)),
+                    latent.sample(logits,
+                                  tau=0.1), latent.sample(logits, hard=True)):
+        torch.testing.assert_close(channels, certain, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize('change', [
+    lambda t: t[:, :1],
+    lambda t: torch.cat([t, t], -1),
+    lambda t: t + 2,
+    lambda t: t - 2,
+    lambda t: t.float(),
+])
+def test_types_that_do_not_fit(change):
+    latent = CategoricalLatent([2, 2])
+    with pytest.raises((ValueError, RuntimeError)):
+        latent.encode_types(change(random_types(latent)))
+
+
+# Undirected interactions ####################################################
+
+
+def test_reverse_of_each_edge():
+    edge_index = torch.cat([fully_connected(4), fully_connected(3) + 4], dim=1)
+    reverse = reverse_edges(edge_index)
+    assert torch.equal(edge_index[:, reverse], edge_index.flip(0))
+    # In any order, with some missing.
+    edge_index = torch.tensor([[5, 0, 2, 1, 3], [2, 1, 5, 0, 4]])
+    assert reverse_edges(edge_index).tolist() == [2, 3, 0, 1, 4]
+    # The last key is looked up beyond the end.
+    assert reverse_edges(torch.tensor([[0, 2], [3, 1]])).tolist() == [0, 1]
+    empty = torch.empty(2, 0, dtype=torch.long)
+    assert reverse_edges(empty).shape == (0, )
+
+
+@pytest.mark.parametrize('latent', [
+    CategoricalLatent([2, 3], undirected=True),
+    SigmoidLatent([2, 3], undirected=True),
+], ids=repr)
+def test_tie_averages_both_directions(latent):
+    edge_index = fully_connected(4)[:, torch.randperm(12)[:9]]
+    logits = torch.randn(9, latent.num_logits)
+    tied = latent.tie(logits, edge_index)
+    edges = edge_index.t().tolist()
+    for e, (j, i) in enumerate(edges):
+        other = edges.index([i, j]) if [i, j] in edges else e
+        torch.testing.assert_close(tied[e], (logits[e] + logits[other]) / 2)
+        assert torch.equal(tied[e], tied[other])
+    latent = type(latent)([2, 3])
+    assert latent.tie(logits, edge_index) is logits
+
+
+# Samples ####################################################################
+
+
+@categoricals
+def test_frequencies_of_samples_are_the_posterior(latent):
+    logits, num_samples = torch.randn(latent.num_logits), 20_000
+    sample = latent.sample(logits.expand(num_samples, -1), hard=True)
+    # A frequency p has a standard error of sqrt(p (1 - p) / n) <= 0.0036; at
+    # four of them, one in 15,000 seeds would fail.
+    p = latent.channels(latent.posterior(logits[None]))[0]
+    error = (p * (1 - p) / num_samples).sqrt()
+    assert ((sample.mean(0) - p).abs() < 4 * error).all()
+
+
+def test_samples_approach_one_hot_as_tau_falls():
+    latent = CategoricalLatent([2, 3])
+    logits = torch.randn(500, 5)
+
+    def sample(tau, hard=False):
+        generator = torch.Generator().manual_seed(0)
+        return latent.sample(logits, tau, hard, generator)
+
+    hard = sample(0.5, hard=True)
+    assert torch.equal(hard, sample(0.5, hard=True))
+    distance = [(sample(tau) - hard).abs().mean().item()
+                for tau in (1.0, 0.3, 0.1, 0.03, 1e-6)]
+    assert distance == sorted(distance, reverse=True)
+    assert distance[0] > 0.1
+    assert distance[-1] < 1e-3
+    for part in sample(0.5).split([2, 3], dim=-1):
+        torch.testing.assert_close(part.sum(-1), torch.ones(500))
+    with pytest.raises(ValueError, match='tau'):
+        sample(0)
+
+
+@latents
+def test_hard_samples_have_the_gradient_of_soft_ones(latent):
+    logits = torch.randn(20, latent.num_logits, requires_grad=True)
+    cotangent = torch.randn(20, latent.num_channels)
+    gradients = []
+    for hard in (False, True):
+        generator = torch.Generator().manual_seed(0)
+        sample = latent.sample(logits, 0.7, hard, generator)
+        gradient, = torch.autograd.grad(sample, logits, cotangent)
+        gradients.append(gradient)
+    assert gradients[0].abs().min() > 0
+    torch.testing.assert_close(gradients[1], gradients[0])
+
+
+# Divergence and supervision #################################################
+
+
+def test_divergence_equals_the_authors(categorical_reference):
+    reference = categorical_reference
+    latent = reference.model().latent
+    num_systems, num_particles = reference['x'].shape[:2]
+    kl = latent.kl(reference.flat('logits')).sum(0)
+    # Theirs, minus the entropy, lacks the log K of each of the N - 1 edges to
+    # a particle. (Their other number, `kl_with_constant`, adds log K to every
+    # type instead of every edge, so it has it K times and is no divergence.)
+    log_k = torch.tensor(latent.num_edge_types).log()
+    expected = reference['kl_without_constant'] + (num_particles - 1) * log_k
+    torch.testing.assert_close(kl / (num_systems * num_particles), expected,
+                               atol=1e-5, rtol=0)
+    wrong = reference['kl_with_constant'] - reference['kl_without_constant']
+    surplus = (num_particles - 1) * torch.tensor(latent.num_edge_types) * log_k
+    torch.testing.assert_close(wrong, surplus, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize('prior', [None, [[0.91, 0.09], [0.1, 0.1, 0.8]]])
+def test_divergence_is_that_of_categoricals(prior):
+    latent = CategoricalLatent([2, 3], prior=prior)
+    logits = 3 * torch.randn(50, 5)
+    expected = [
+        torch_kl(Categorical(logits=part), Categorical(torch.tensor(p)))
+        for part, p in zip(logits.split([2, 3], -1), latent.prior)
+    ]
+    torch.testing.assert_close(latent.kl(logits), torch.stack(expected, -1),
+                               atol=1e-5, rtol=0)
+
+
+# Sigmoids ###################################################################
+
+
+def test_sigmoids_of_three_types():
+    latent = SigmoidLatent([3])
+    logits = torch.tensor([[-1.0, -2.0], [3.0, -1.0], [1.0, 2.0], [-4.0, 0.5]])
+    assert torch.equal(latent.sample(logits, tau=0.1), logits.sigmoid())
+    assert not latent.kl(logits).any()
+    # The highest sigmoid above 1/2, or null.
+    assert latent.predict(logits).flatten().tolist() == [0, 1, 2, 2]
+    # The sigmoids are the odds of each type against null.
+    q, = latent.posterior(logits)
+    odds = logits.sigmoid() / (1 - logits.sigmoid())
+    torch.testing.assert_close(q[:, 1:] / q[:, :1], odds)
+
+
+def test_sigmoids_are_supervised_one_by_one():
+    latent = SigmoidLatent([2, 3])
+    logits = torch.tensor([[1.0, 2.0, -3.0], [0.5, -0.5, 0.0]])
+    edge_type = torch.tensor([[1, 2], [0, 0]])
+    yes = logits.sigmoid().log()
+    no = (-logits).sigmoid().log()
+    expected = -torch.stack([
+        torch.stack([yes[0, 0], no[0, 1] + yes[0, 2]]),
+        torch.stack([no[1, 0], no[1, 1] + no[1, 2]])
+    ])
+    loss = latent.cross_entropy(logits, edge_type)
+    torch.testing.assert_close(loss, expected)
+
+
+@pytest.mark.parametrize('num_edge_types', [[], [2, 1], [2.5], 2])
+def test_impossible_edge_types(num_edge_types):
+    with pytest.raises((ValueError, TypeError)):
+        SigmoidLatent(num_edge_types)
+
+
+@pytest.mark.parametrize('prior', [
+    [[0.5, 0.5]],
+    [[0.5, 0.5], [0.5, 0.5, 0.5]],
+    [[1.0, 0.0], [0.2, 0.3, 0.5]],
+    [[0.5, float('nan')], [0.2, 0.3, 0.5]],
+])
+def test_impossible_priors(prior):
+    with pytest.raises(ValueError, match='sum to 1'):
+        CategoricalLatent([2, 3], prior=prior)
+
+
+def test_repr():
+    assert str(CategoricalLatent([2], drop_null=True)) == (
+        'CategoricalLatent([2], drop_null=True, prior=[[0.5, 0.5]], '
+        'undirected=False)')

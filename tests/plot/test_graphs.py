@@ -1,0 +1,108 @@
+import numpy as np
+import torch
+from matplotlib.colors import to_rgb
+from matplotlib.patches import FancyArrowPatch
+
+from pyg_fnri.plot import plot_adjacency, plot_multiplex
+from pyg_fnri.plot.style import LAYER_COLORS, WRONG
+
+PAIRS = [(0, 1), (0, 2), (1, 2)]
+EDGE_INDEX = torch.tensor(PAIRS + [(i, j) for j, i in PAIRS]).T
+
+
+def undirected(types):
+    """[num_pairs, L] -> [E, L] for EDGE_INDEX."""
+    return torch.tensor(types).repeat(2, 1)
+
+
+def edges(ax):
+    """(colour, dashed, directed, alpha) of the edges drawn."""
+    arrows = [x for x in ax.patches if isinstance(x, FancyArrowPatch)]
+    return [(x.get_edgecolor()[:3], x.get_linestyle() != '-',
+             type(x.get_arrowstyle()).__name__ != 'Curve', x.get_alpha())
+            for x in arrows]
+
+
+def test_multiplex_marks_wrong_edges(assert_saves, legend_texts):
+    true = undirected([[1, 0], [1, 1], [0, 0]])
+    inferred = undirected([[1, 1], [0, 1], [0, 0]])
+    figure = plot_multiplex(EDGE_INDEX, inferred, true,
+                            names=['spring', 'charge'])
+    true_spring, true_charge, spring, charge = figure.axes
+    assert true_spring.get_title() == 'spring'
+    assert true_charge.get_title() == 'charge'
+    blue, orange, red = map(to_rgb, (*LAYER_COLORS[:2], WRONG))
+    assert edges(true_spring) == [(blue, False, False, 1.)] * 2
+    assert edges(true_charge) == [(orange, False, False, 1.)]
+    assert edges(spring) == [(blue, False, False, 1.),
+                             (red, True, False, 1.)]  # missed
+    assert edges(charge) == [(orange, False, False, 1.),
+                             (red, False, False, 1.)]  # not true
+    assert spring.get_xlabel() == charge.get_xlabel() == '67% right'
+    assert legend_texts(figure) == ['inferred, not true', 'missed']
+    assert_saves(figure)
+
+
+def test_multiplex_without_truth_has_one_row_and_no_legend(assert_saves):
+    figure = plot_multiplex(EDGE_INDEX.numpy(), undirected([[1]] * 3).numpy())
+    ax, = figure.axes
+    assert ax.get_title() == 'layer 0'
+    assert len(edges(ax)) == 3
+    assert not figure.legends
+    assert_saves(figure)
+
+
+def test_one_way_edges_are_arrows_from_sender_to_receiver():
+    types = torch.zeros(6, 1, dtype=torch.long)
+    types[0] = 1  # 0 -> 1
+    ax, = plot_multiplex(EDGE_INDEX, types).axes
+    assert edges(ax) == [(to_rgb(LAYER_COLORS[0]), False, True, 1.)]
+    arrow, = [x for x in ax.patches if isinstance(x, FancyArrowPatch)]
+    assert np.allclose(arrow._posA_posB, [[0, 1], [0.75**0.5, -0.5]])
+
+
+def test_uncertain_edges_are_paler():
+    probability = undirected([[1.], [0.5], [0.]])
+    ax, = plot_multiplex(EDGE_INDEX, undirected([[1]] * 3),
+                         probability=probability).axes
+    alphas = [alpha for *_, alpha in edges(ax)]
+    assert alphas[0] == 1 and alphas[0] > alphas[1] > alphas[2] > 0
+
+
+def test_several_interaction_types_are_numbered():
+    types = undirected([[1, 1], [2, 1], [0, 1]])
+    texts, others = [[text.get_text() for text in ax.texts]
+                     for ax in plot_multiplex(EDGE_INDEX, types).axes]
+    assert sorted(texts) == ['0', '1', '1', '2', '2']  # particles, types
+    assert others == ['0', '1', '2']
+
+
+SOME = torch.tensor([[1, 2, 0], [0, 0, 2]])
+PROBABILITY = torch.tensor([[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]])
+
+
+def panels(figure):
+    """The panels with a matrix, without the colour bar."""
+    return [ax for ax in figure.axes if ax.images]
+
+
+def test_rows_are_receivers_and_columns_senders(assert_saves):
+    figure = plot_adjacency(SOME, PROBABILITY, ['a', 'b', 'c'])
+    first, second = panels(figure)
+    assert first.get_title() == 'layer 0' and second.get_title() == 'layer 1'
+    expected = np.full((2, 3, 3), np.nan)
+    expected[:, 0, 1], expected[:, 0, 2], expected[:, 2, 0] = PROBABILITY
+    for ax, values in zip((first, second), expected):
+        matrix = ax.images[0].get_array().filled(np.nan)
+        np.testing.assert_allclose(matrix, values, rtol=1e-6)
+    assert (first.get_xlabel(), first.get_ylabel()) == ('sender', 'receiver')
+    assert [t.get_text() for t in first.get_yticklabels()] == ['a', 'b', 'c']
+    assert first.images[0].get_clim() == (0, 1)
+    assert figure.axes[-1].get_ylabel().startswith('probability')
+    assert_saves(figure)
+
+
+def test_all_particles_are_shown_and_some_of_many_named():
+    ax, = panels(plot_adjacency(SOME, PROBABILITY[:, :1], range(50)))
+    assert ax.images[0].get_array().shape == (50, 50)
+    assert ax.get_title() == 'layer 0' and len(ax.get_xticks()) == 17

@@ -1,0 +1,195 @@
+"""Examples of what goes with PyG, and of a user's own trajectories."""
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from pyg_fnri.datasets import ParticleSystems, TrajectoryTable
+from pyg_fnri.training import load_checkpoint
+
+DATASETS = Path(__file__).parents[2] / 'datasets'
+TABLE = DATASETS / 'example.csv'
+TRUTH = DATASETS / 'example_interactions.csv'
+PAIRS = [('a', 'b'), ('b', 'a'), ('a', 'c'), ('c', 'a'), ('b', 'c'), ('c', 'b')]
+SPRINGS = {('a', 'b'), ('b', 'a')}
+CHARGES = {('a', 'c'), ('c', 'a'), ('a', 'b'), ('b', 'a')}
+
+
+@pytest.fixture
+def compare(load_script, tmp_path, capsys):
+    """Compares what was inferred about two systems, layer 0 being charges,
+    with the truth, which is the same in both, after changes of either."""
+    rows = [(system, *pair, layer, int(pair in found), 0.9) for system in (7, 8)
+            for pair in PAIRS for layer, found in enumerate([CHARGES, SPRINGS])]
+    columns = ['system', 'sender', 'receiver', 'layer', 'type', 'probability']
+    table = pd.DataFrame(rows, columns=columns)
+    truth = table.query('type > 0').drop(columns='probability')
+    truth = truth.replace({'layer': {0: 'charge', 1: 'a spring'}})
+
+    def compare(inferred=lambda t: t, true=lambda t: t):
+        paths = [str(tmp_path / name) for name in ('edges.csv', 'truth.csv')]
+        inferred(table.copy()).to_csv(paths[0], index=False)
+        true(truth.copy()).to_csv(paths[1], index=False)
+        load_script('examples/compare_graphs').main(paths)
+        return capsys.readouterr().out.splitlines()
+
+    return compare
+
+
+def of_one_system(table):
+    return table[table.system == 7].drop(columns='system')
+
+
+def test_graphs_are_compared_up_to_a_relabelling(compare):
+    assert [line.split()[-1] for line in compare()[:3]] == 3 * ['100.0%']
+
+    def set_wrong(table):
+        # Springs of the first system, of which there are 2 in 6 edges.
+        table.loc[(table.system == 7) & (table.layer == 1), 'type'] = 0
+        return table
+
+    first, spring, charge, _ = compare(set_wrong)
+    assert first.startswith('12 edges') and first.endswith(f'{10 / 12:.1%}')
+    assert spring.split() == ['a', 'spring:', f'{10 / 12:.1%}']
+    assert charge.split() == ['charge:', '100.0%']
+    one_layer = compare(
+        lambda t: t[t.layer == 1],
+        lambda t: t[t.layer == 'a spring'].drop(columns='layer'))
+    assert one_layer[0].endswith('100.0%')
+
+
+@pytest.mark.parametrize('inferred', [of_one_system, lambda t: t])
+@pytest.mark.parametrize('true', [of_one_system, lambda t: t])
+def test_one_graph_or_truth_is_that_of_all_systems(compare, inferred, true):
+    assert compare(inferred, true)[0].endswith('100.0%')
+
+
+@pytest.mark.parametrize('inferred, true', [
+    (lambda t: t, lambda t: t.assign(system=t.system + 1)),
+    (lambda t: pd.concat([t, t[:1]]), lambda t: t),
+])
+def test_tables_that_do_not_fit_are_refused(compare, inferred, true):
+    with pytest.raises(SystemExit, match='candidate|duplicate'):
+        compare(inferred, true)
+
+
+def test_edges_without_interaction_have_no_weight(load_script, tiny_root):
+    script = load_script('examples/pyg_tools')
+    dataset = ParticleSystems(tiny_root, num_systems=(64, 32, 32))
+    model = script.train_conv(dataset, num_epochs=2)
+    data = next(d for d in dataset if 2 <= d.edge_label[:4].any(-1).sum() <= 3)
+    weight = script.explain(model, data, particle=0)
+    interacts, to_particle = data.edge_label.any(-1), data.edge_index[1] == 0
+    assert weight[~interacts].eq(0).all() and weight[~to_particle].eq(0).all()
+    assert weight[interacts & to_particle].max() > 0.5
+
+
+def test_directions_that_are_added_have_the_type_of_their_reverse(
+        load_script, tmp_path):
+    script = load_script('examples/pyg_tools')
+    dataset, plain = (script.near_pairs(str(tmp_path), 'train')
+                      for _ in range(2))
+    plain.transform = None
+    for data, whole in zip(dataset[:8], plain[:8]):
+        assert data.is_undirected() and data.num_edges < whole.num_edges
+        types = dict(
+            zip(map(tuple,
+                    whole.edge_index.t().tolist()), whole.edge_label.tolist()))
+        assert data.edge_label.tolist() == [
+            types[edge] for edge in map(tuple,
+                                        data.edge_index.t().tolist())
+        ]
+        assert torch.isfinite(data.walk).all()
+
+
+def test_tools_of_pyg_run(load_script, tmp_path, capsys):
+    load_script('examples/pyg_tools').main(
+        ['--root', str(tmp_path), '--num-epochs', '1'])
+    first, *lines = capsys.readouterr().out.splitlines()[-5:]
+    assert 'validation loss' in first
+    assert [line.split(':')[0] for line in lines
+            ] == [f'from {sender} to 0' for sender in (1, 2, 3, 4)]
+
+
+def test_the_example_is_made_again(load_script, tmp_path):
+    load_script('examples/make_example').main(['--out', str(tmp_path)])
+    assert (tmp_path / TRUTH.name).read_text() == TRUTH.read_text()
+    # Processors may differ in the last bit, and so in what it is rounded to.
+    made, there = (pd.read_csv(path) for path in (tmp_path / TABLE.name, TABLE))
+    assert np.isclose(made[['x', 'y']], there[['x', 'y']], atol=2e-3).all()
+    names = ['system', 'time', 'particle']
+    pd.testing.assert_frame_equal(made[names], there[names])
+
+
+def test_the_example_and_its_truth_fit(tmp_path):
+    dataset = TrajectoryTable(str(tmp_path), str(TABLE),
+                              interactions=str(TRUTH))
+    assert len(dataset) == 100 and dataset[0].x.shape == (5, 50, 4)
+    assert dataset.names == ['finite_spring', 'spring']
+    # No type is so common that guessing it would look like an inference.
+    share = dataset.edge_label.double().mean(0)
+    assert share.sub(0.5).abs().max() < 0.1
+
+
+@pytest.mark.slow
+def test_graphs_are_found_from_the_table_alone(load_script, tmp_path, capsys):
+    """The commands of `make example`."""
+    run, graphs = str(tmp_path / 'run'), str(tmp_path / 'graphs')
+    arguments = DATASETS.parent / 'scripts' / 'configs' / 'example.args'
+    load_script('train').main([
+        f'@{arguments}', '--option', f"root={tmp_path / 'root'}", '--data',
+        str(TABLE), '--out', run
+    ])
+    load_script('infer').main([
+        '--checkpoint', f'{run}/best.ckpt', '--data',
+        str(TABLE), '--refine', '--out', graphs
+    ])
+    capsys.readouterr()
+    load_script('examples/compare_graphs').main(
+        [f'{graphs}/edges.csv', str(TRUTH)])
+    first = capsys.readouterr().out.splitlines()[0]
+    assert float(first.rpartition(' ')[2].rstrip('%')) >= 90
+
+
+def test_channels_tell_triangles(load_script):
+    data = load_script('examples/node_classification').make_graph()
+    neighbours = [set() for _ in range(data.num_nodes)]
+    for sender, receiver in data.edge_index.t().tolist():
+        neighbours[receiver].add(sender)
+    expected = [
+        bool(neighbours[i] & neighbours[j])
+        for i, j in data.edge_index.t().tolist()
+    ]
+    assert data.edge_attr.argmax(-1).bool().tolist() == expected
+
+
+def test_classes_of_nodes_are_learned(load_script, capsys):
+    load_script('examples/node_classification').main()
+    accuracy, common = re.findall(r'([\d.]+)%', capsys.readouterr().out)
+    assert float(accuracy) > 90 > 60 > float(common)
+
+
+def test_a_posterior_goes_to_other_layers(load_script, tiny_run, tmp_path,
+                                          capsys):
+    script = load_script('examples/posterior_as_edge_attr')
+    checkpoint = str(tiny_run / 'best.ckpt')
+    systems = script.prepare(load_checkpoint(checkpoint), str(tmp_path),
+                             'train')
+    expected = [0] * systems.num_nodes
+    for (j, i), label in zip(systems.edge_index.t().tolist(),
+                             systems.edge_label.tolist()):
+        expected[i] |= label[1]
+    assert systems.charged.tolist() == expected
+    net = script.Net(2)
+    systems.edge_attr.requires_grad_()
+    net(systems).sum().backward()
+    assert systems.edge_attr.grad.abs().sum() > 0
+    script.main([
+        '--root',
+        str(tmp_path), '--checkpoint', checkpoint, '--num-steps', '2'
+    ])
+    shares = re.findall(r'([\d.]+)%', capsys.readouterr().out)
+    assert all(0 < float(share) < 100 for share in shares)

@@ -1,0 +1,175 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from pyg_fnri.simulation import (
+    Charge,
+    FiniteSpring,
+    Kuramoto,
+    Newtonian,
+    NRISprings,
+    SignedCharges,
+    Spring,
+    System,
+    simulate,
+)
+
+
+@dataclass(frozen=True)
+class Still(System):
+    layers = {'kind': 3, 'place': 2}
+
+    def simulate(self, edge_types, seed, num_threads=None, progress=False):
+        return np.zeros(edge_types.shape[::2] + (4, 2), np.float32)
+
+
+def test_a_system_is_its_layers_and_one_method():
+    system = Still()
+    assert system.num_edge_types == [3, 2]
+    assert system.frame_interval == 0.1
+    graphs = system.draw_edge_types(0, 2000, 3)
+    assert graphs.shape == (2000, 2, 3, 3)
+    # Number of pairs: binomial.
+    assert abs(np.tril(graphs[:, 1]).sum((1, 2)).var() - 3 / 4) < 0.1
+    assert system.simulate(graphs, 0).shape == (2000, 3, 4, 2)
+
+
+@pytest.mark.parametrize('system', [NRISprings(), SignedCharges(), Kuramoto()])
+@pytest.mark.parametrize('num_particles', [2, 5])
+def test_nris_systems_keep_the_contract(system, num_particles):
+    graphs = system.draw_edge_types(3, 70, num_particles)
+    assert graphs.dtype == np.int64
+    x = system.simulate(graphs, 3, num_threads=1)
+    assert x.shape == (70, num_particles, 99, 4) and x.dtype == np.float32
+    assert np.isfinite(x).all()
+    # Fewer systems are the first of more, with any number of threads.
+    few = system.draw_edge_types(3, 40, num_particles)
+    assert (few == graphs[:40]).all()
+    assert system.simulate(few, 3, num_threads=2).tobytes() == x[:40].tobytes()
+    other = system.simulate(few, 4)
+    assert (other != x[:40]).any((1, 2, 3)).all()
+
+
+@pytest.mark.parametrize('constants', [
+    {},
+    dict(num_dimensions=3, num_steps=60, step_size=0.01, sample_every=20,
+         box_half_width=0.4, position_std=0.2, speed=0.7, max_kick=1e-4),
+])
+def test_newtonian_is_the_simulation_of_its_forces(constants):
+    forces = [Spring(), Charge()]
+    system = Newtonian(forces, **constants)
+    graphs = system.draw_edge_types(3, 20, 5)
+    run = simulate(forces, 20, 5, seed=3, **constants)
+    assert (graphs == run.interactions).all()
+    x = system.simulate(graphs, 3)
+    assert (x == np.concatenate([run.position, run.velocity], -1)).all()
+    assert system.frame_interval == pytest.approx(run.time[0])
+
+
+def test_layers_are_named_after_forces():
+    assert Newtonian([Spring(), FiniteSpring()]).layers == {
+        'spring': 2,
+        'finite_spring': 2
+    }
+    names = list(Newtonian([Spring(), Charge(), Spring(2.0)]).layers)
+    assert names == ['spring_1', 'charge', 'spring_2']
+
+
+def test_repr_holds_every_constant():
+    assert Newtonian([Spring()]) == Newtonian((Spring(), )) != NRISprings()
+    assert repr(Newtonian([Spring()])) == (
+        'Newtonian(num_dimensions=2, num_steps=10000, step_size=0.001, '
+        'sample_every=100, box_half_width=5.0, position_std=0.5, speed=0.5, '
+        'max_kick=0.1, forces=(Spring(stiffness=0.1),))')
+
+
+def test_nris_springs_are_there_or_not_by_themselves():
+    count = np.tril(NRISprings().draw_edge_types(0, 4000, 5)).sum((1, 2, 3))
+    # Binomial over 10 pairs, where the paper's is uniform (variance 10).
+    assert abs(count.mean() - 5) < 0.1
+    assert abs(count.var() - 2.5) < 0.2
+
+
+def energy(system, graphs, x):
+    """Kinetic and potential energy of each system at each frame [S, T]."""
+    position, velocity = np.split(x.astype(np.float64), 2, axis=-1)
+    square = ((position[:, :, None] - position[:, None])**2).sum(-1)
+    distance = np.sqrt(square + system.softening**2)  # [S, N, N, T]
+    sign = np.choose(graphs[:, 0], [0, 1, -1])[..., None]
+    potential = system.strength * (sign / distance).sum((1, 2)) / 2
+    return 0.5 * (velocity**2).sum((1, 3)), potential
+
+
+@pytest.fixture(scope='module')
+def free():
+    """Charges for half the time, without walls."""
+    system = SignedCharges(num_steps=10_000, box_half_width=None)
+    graphs = system.draw_edge_types(0, 64, 5)
+    return system, graphs, system.simulate(graphs, 0)
+
+
+def test_types_of_charges_are_products_of_signs():
+    graphs = SignedCharges().draw_edge_types(0, 2000, 5)[:, 0]
+    assert (graphs == graphs.swapaxes(1, 2)).all()
+    off = ~np.eye(5, dtype=bool)
+    assert set(np.unique(graphs[:, off])) == {1, 2}
+    assert not graphs[:, ~off].any()
+    # Friends of friends are friends, as are enemies of enemies.
+    sign = np.where(graphs == 2, -1, 1)
+    assert (np.einsum('sij,sjk,ski->sijk', sign, sign, sign) > 0).all()
+    # 20,000 pairs: the standard error is 0.0035.
+    assert abs((graphs[:, off] == 2).mean() - 0.5) < 0.02
+
+
+def test_like_charges_repel_and_unlike_ones_attract():
+    system = SignedCharges(speed=0.0, num_steps=400)
+    graphs = np.arange(3)[:, None, None, None] * (1 - np.eye(2, dtype=int))
+    x = system.simulate(graphs, 0)
+    approach = ((x[:, 0, 0, :2] - x[:, 1, 0, :2]) *
+                (x[:, 0, 0, 2:] - x[:, 1, 0, 2:])).sum(-1)
+    assert approach[0] == 0 < approach[1] and approach[2] < 0
+    for wrong in (2 * graphs, graphs / 2, graphs + 1):
+        with pytest.raises(ValueError, match='edge_types'):
+            system.simulate(wrong, 0)
+
+
+def test_charges_conserve_energy_and_momentum_without_walls(free):
+    kinetic, potential = energy(*free)
+    assert np.ptp(kinetic, axis=1).max() > 5
+    # Bounded, not only small: no more at the end than at the start.
+    error = np.abs((kinetic + potential) - (kinetic + potential)[:, :1])
+    assert error.max() < 2e-3
+    assert error[:, 25:].max() < 3 * error[:, :25].max()
+    velocity = free[2][..., 2:].astype(np.float64)
+    assert np.ptp(velocity, axis=2).max() > 2
+    assert np.ptp(velocity.sum(1), axis=1).max() < 2e-6
+
+
+def test_the_integration_of_charges_is_of_second_order(free):
+    _, graphs, x = free
+
+    def error(step_size):
+        steps = round(5 / step_size)
+        system = SignedCharges(num_steps=steps, step_size=step_size,
+                               sample_every=steps // 50, box_half_width=None)
+        other = system.simulate(graphs, 0)
+        return np.abs(other - x)[..., :2].max((1, 3))  # [S, T]
+
+    fine, coarse = error(2.5e-4), error(1e-3)
+    # Until close encounters amplify it.
+    assert fine[:, 9].max() < 1e-3
+    assert np.median(fine[:, 9]) < 1e-5
+    assert 3 < np.median(coarse[:, 9]) / np.median(fine[:, 9]) < 5
+
+
+def test_velocities_of_charges_are_those_of_the_instant():
+    # Every step is a frame: central differences of positions.
+    system = SignedCharges(num_steps=100, sample_every=1)
+    x = system.simulate(system.draw_edge_types(0, 16, 5), 0).astype(np.float64)
+    central = (x[:, :, 2:, :2] - x[:, :, :-2, :2]) / (2 * system.step_size)
+    velocity = x[:, :, 1:-1, 2:]
+    rounding = 2**-24 * np.abs(x[..., :2]).max() / system.step_size
+    assert np.abs(central - velocity).max() < 2 * rounding
+    # Half a step behind would be seen.
+    assert np.abs(np.diff(velocity, axis=2)).max() / 2 > 4 * rounding

@@ -1,0 +1,199 @@
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Batch
+
+from pyg_fnri.convert import (
+    from_adjacency,
+    to_adjacency,
+    to_networkx,
+    to_pandas,
+)
+from pyg_fnri.data import fully_connected
+from pyg_fnri.nn import FNRI
+
+# Directed: particle 1 acts on 0 but not 0 on 1, and only 2 on 1 in layer 1.
+EDGES = torch.tensor([[1, 2, 0], [0, 1, 2]])
+TYPES = torch.tensor([[2, 0], [0, 3], [0, 0]])
+NAMES = ['spring', 'charge']
+COLUMNS = ['system', 'sender', 'receiver', 'layer', 'type', 'probability']
+
+
+@pytest.fixture
+def batch(make_system):
+    return Batch.from_data_list([make_system(3), make_system(2)])
+
+
+def test_row_is_receiver_and_column_is_sender():
+    adjacency = to_adjacency(EDGES, TYPES)
+    assert adjacency.shape == (2, 3, 3) and adjacency.dtype == torch.int64
+    assert adjacency[0, 0, 1] == 2 and adjacency[1, 1, 2] == 3
+    assert adjacency.sum() == 5
+    assert torch.equal(from_adjacency(adjacency, EDGES)[1], TYPES)
+    weight = torch.rand(3, 2)
+    assert to_adjacency(EDGES, weight)[1, 1, 2] == weight[1, 1]
+    # Particles without edges need their number.
+    assert to_adjacency(EDGES, TYPES, 5).shape == (2, 5, 5)
+    assert not to_adjacency(EDGES[:, :0], TYPES[:0], 3).any()
+
+
+@pytest.mark.parametrize('convert', [
+    torch.clone,
+    torch.Tensor.numpy,
+    lambda adjacency: adjacency.numpy().astype('>i4'),
+    lambda adjacency: np.ma.asarray(adjacency.numpy()),
+])
+def test_matrices_come_back_from_all_pairs(convert):
+    adjacency = torch.randint(3, (2, 5, 5))
+    adjacency.diagonal(dim1=1, dim2=2).zero_()
+    edge_index, edge_type = from_adjacency(convert(adjacency))
+    assert torch.equal(edge_index, fully_connected(5))
+    assert torch.equal(to_adjacency(edge_index, edge_type), adjacency)
+    # Those that interact are enough.
+    some = edge_type.any(-1)
+    assert torch.equal(to_adjacency(edge_index[:, some], edge_type[some], 5),
+                       adjacency)
+
+
+def test_one_row_per_edge_and_layer(batch):
+    edge_type = torch.arange(16).view(8, 2)
+    probability = torch.rand(8, 2)
+    table = to_pandas(batch, edge_type, NAMES, probability,
+                      ['A', np.int64(7)],
+                      [['a', 'b', 'c'], np.array([8, 9])])
+    assert list(table.columns) == COLUMNS and len(table) == 16
+    # Edge 5 of system A leads from b to c.
+    row = table.iloc[11]
+    assert row.tolist()[:-1] == ['A', 'b', 'c', 'charge', 11]
+    assert row.probability == probability[5, 1].item()
+    assert table.iloc[-2].tolist()[:-1] == [7, 8, 9, 'spring', 14]
+    assert table.type.tolist() == list(range(16))
+    assert table.type.dtype == 'int64'
+
+
+def test_numbers_are_names_by_default(make_system):
+    data = make_system(2)
+    table = to_pandas(data, torch.tensor([[1], [0]]), names=[])
+    assert table.drop(columns='probability').to_numpy().tolist() == [[
+        0, 1, 0, 0, 1
+    ], [0, 0, 1, 0, 0]]
+    assert table.probability.isna().all()
+    data.edge_index = data.edge_index[:, :0]
+    table = to_pandas(data, torch.zeros(0, 2, dtype=torch.long))
+    assert list(table.columns) == COLUMNS and table.empty
+
+
+def test_the_probability_of_the_type_is_picked(make_system):
+    model = FNRI(4, 6, [2, 3], hidden_channels=8).eval()
+    batch = Batch.from_data_list([make_system(4), make_system(3)])
+    edge_type, posterior = model.predict(batch), model.posterior(batch)
+    found = to_pandas(batch, edge_type, probability=posterior).probability
+    for layer in (0, 1):
+        expected = posterior[layer].max(-1).values.detach().double()
+        assert (found[layer::2].to_numpy() == expected.numpy()).all()
+
+
+@pytest.mark.parametrize('kwargs', [
+    dict(edge_type=torch.zeros(7, 2, dtype=torch.long)),
+    dict(edge_type=torch.rand(8, 2)),
+    dict(edge_type=torch.full((8, 2), -1)),
+    dict(names=['spring']),
+    dict(names=['spring', 'spring']),
+    dict(systems=['A']),
+    dict(particles=[[1, 2, 3]]),
+    dict(particles=[[1, 2], [3, 4, 5]]),
+    dict(probability=torch.rand(2, 8)),
+    dict(probability=[torch.rand(8, 2)]),
+])
+def test_what_would_give_wrong_rows_is_refused(batch, kwargs):
+    with pytest.raises(ValueError):
+        to_networkx(
+            batch, **{
+                'edge_type': torch.ones(8, 2, dtype=torch.long),
+                **kwargs
+            })
+
+
+def test_interactions_are_not_lost():
+    with pytest.raises(ValueError, match='1 interactions'):
+        from_adjacency(to_adjacency(EDGES, TYPES), EDGES[:, 1:])
+
+
+def test_edges_are_interactions_from_sender_to_receiver(make_system):
+    data = make_system(3, edge_index=EDGES)
+    graph = to_networkx(data, TYPES, NAMES)
+    assert type(graph) is nx.MultiDiGraph
+    assert graph.nodes[2] == {'system': 0, 'particle': 2}
+    assert sorted(graph.edges(keys=True)) == [(1, 0, 'spring'),
+                                              (2, 1, 'charge')]
+    assert graph.edges[1, 0, 'spring'] == {
+        'layer': 'spring',
+        'type': 2,
+        'id': '1-0-spring'
+    }
+
+
+def test_each_layer_is_that_of_the_adjacency(batch):
+    edge_type = torch.randint(3, (8, 2))
+    graph = to_networkx(batch, edge_type, systems=['A', 'B'])
+    adjacency = to_adjacency(batch.edge_index, edge_type)
+    assert graph.nodes[4] == {'system': 'B', 'particle': 1}
+    found = torch.zeros_like(adjacency)
+    for sender, receiver, layer, kind in graph.edges(keys=True, data='type'):
+        found[layer, receiver, sender] = kind
+    assert torch.equal(found, adjacency)
+
+
+# Directions of the pair (0, 1): types, probabilities, and what is left.
+SETTLED = [
+    ((1, 1), None, (1, None, True)),
+    ((2, 1), None, None),
+    ((1, 0), None, None),
+    ((0, 0), None, None),
+    ((1, 1), (0.5, 1.0), (1, 0.75, True)),
+    ((2, 1), (0.75, 0.5), (2, 0.75, False)),
+    ((2, 1), (0.5, 0.75), (1, 0.75, False)),
+    ((1, 0), (0.5, 0.75), None),
+    ((1, 0), (0.5, 0.5), None),
+]
+
+
+@pytest.mark.parametrize('types, probability, expected', SETTLED)
+@pytest.mark.parametrize('step', [1, -1])
+def test_directions_that_disagree_are_settled(make_system, types, probability,
+                                              expected, step):
+    graph = to_networkx(
+        make_system(2),
+        torch.tensor(types[::step]).view(2, 1), NAMES[:1], probability
+        and torch.tensor(probability[::step]).view(2, 1), undirected=True)
+    assert type(graph) is nx.MultiGraph and len(graph) == 2
+    found = [(attributes['type'], attributes.get('probability'),
+              attributes['agree'])
+             for _, _, attributes in graph.edges(data=True)]
+    assert found == ([] if expected is None else [expected])
+
+
+def test_an_edge_without_its_reverse_stands_for_itself(make_system):
+    data = make_system(3, edge_index=torch.tensor([[1, 0], [0, 2]]))
+    graph = to_networkx(data, torch.tensor([[1], [2]]), undirected=True)
+    assert sorted((*sorted((j, i)), data['type'], data['agree'])
+                  for j, i, data in graph.edges(data=True)) == [(0, 1, 1, True),
+                                                                (0, 2, 2, True)]
+
+
+@pytest.mark.parametrize('undirected', [False, True])
+def test_graphml_brings_everything_back(batch, tmp_path, undirected):
+    graph = to_networkx(batch, torch.randint(3, (8, 2)), NAMES,
+                        torch.rand(8, 2), ['A', 'B'], undirected=undirected)
+    path = tmp_path / 'graph.graphml'
+    nx.write_graphml(graph, path, edge_id_from_attribute='id')
+    back = nx.read_graphml(path, node_type=int, force_multigraph=True)
+    assert dict(back.nodes(data=True)) == dict(graph.nodes(data=True))
+    ids = [key for _, _, key in back.edges(keys=True)]
+    assert len(set(ids)) == graph.number_of_edges() > 3
+    ours = {data['id']: data for _, _, data in graph.edges(data=True)}
+    for j, i, key, data in back.edges(keys=True, data=True):
+        assert graph.has_edge(j, i, data['layer'])
+        assert data.items() <= ours[key].items()
+        assert {'layer', 'type', 'probability'} <= data.keys()

@@ -1,0 +1,256 @@
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch_geometric.data import Batch
+
+from pyg_fnri.losses import huber_nll
+from pyg_fnri.nn import (
+    FNRI,
+    NRI,
+    SFNRI,
+    MinMaxScaling,
+    ResidualEncoder,
+    StandardScaling,
+)
+from pyg_fnri.training import (
+    DECODERS,
+    ENCODERS,
+    EMRecipe,
+    EMSettings,
+    PaperRecipe,
+    QuickRecipe,
+)
+from pyg_fnri.training.recipes import draw_frames
+from pyg_fnri.transforms import SplitTrajectory
+
+
+@pytest.fixture
+def batch(make_system):
+    """Two systems of 26 frames, split in halves of 12."""
+    return SplitTrajectory(12)(Batch.from_data_list(
+        [make_system(num_particles=n, num_steps=26) for n in (3, 5)]))
+
+
+def rates(recipe, num_steps):
+    """The learning rate of each step, or epoch, of the recipe's schedule."""
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.Adam([parameter], lr=recipe.learning_rate)
+    scheduler = recipe.schedule(optimizer)['scheduler']
+    out = []
+    for _ in range(num_steps):
+        out.append(optimizer.param_groups[0]['lr'])
+        optimizer.step()
+        scheduler.step()
+    return out
+
+
+def build(recipe, batch, model=FNRI):
+    """A model of two layers of two types, with fitted units."""
+    out = recipe.build(model, batch.x.size(-1), batch.x.size(1), [2, 2])
+    recipe.fit_units(out, torch.cat([batch.x, batch.y], dim=1))
+    return out.eval()
+
+
+def graph(model, batch):
+    types = torch.randint(2, (batch.num_edges, 2))
+    return model.latent.encode_types(types)
+
+
+@pytest.mark.parametrize('model', [NRI, FNRI, SFNRI])
+def test_units_come_from_what_they_are_fitted_to(model, batch):
+    whole = torch.cat([batch.x, batch.y], dim=1)
+    x = build(PaperRecipe(hidden_channels=8), batch, model).scaling(whole)
+    for part in x.split(2, dim=-1):
+        assert part.min().item() == pytest.approx(-1, abs=1e-6)
+        assert part.max().item() == pytest.approx(1, abs=1e-6)
+    x = build(QuickRecipe(hidden_channels=8), batch, model).scaling(whole)
+    for part in x.split(2, dim=-1):
+        assert part.mean().item() == pytest.approx(0, abs=1e-6)
+        assert part.std().item() == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize('recipe', [PaperRecipe, QuickRecipe])
+def test_prior_of_no_interaction(recipe):
+    recipe = recipe(hidden_channels=8, null_prior=[0.8, 0.4])
+    latent = recipe.build(FNRI, 4, 12, [2, 3]).latent
+    assert latent.prior == [[0.8, pytest.approx(0.2)],
+                            [0.4, pytest.approx(0.3),
+                             pytest.approx(0.3)]]
+    joint, = recipe.build(NRI, 4, 12, [2, 3]).latent.prior
+    assert joint == pytest.approx([0.32, 0.24, 0.24, 0.08, 0.06, 0.06])
+    with pytest.raises(ValueError, match='null_prior'):
+        recipe.build(SFNRI, 4, 12, [2, 3])
+    with pytest.raises(ValueError, match='null_prior'):
+        recipe.build(FNRI, 4, 12, [2])
+
+
+@pytest.mark.parametrize('encoder', ENCODERS)
+@pytest.mark.parametrize('decoder', DECODERS)
+def test_networks_have_the_sizes_of_the_recipe(encoder, decoder, make_system):
+    recipe = PaperRecipe(hidden_channels=8, encoder=encoder, decoder=decoder,
+                         burn_in=7, dropout=0.25)
+    model = recipe.build(FNRI, 4, 14, [2, 3]).eval()
+    widths = {p.size(-1) for p in model.parameters() if p.dim() > 1}
+    assert 8 in widths and 256 not in widths
+    dropouts = {
+        part.dropout
+        for part in model.encoder.modules() if hasattr(part, 'dropout')
+    }
+    assert dropouts == {0.25}
+    # A memory has to see some frames; what has none, the first alone.
+    assert model.decoder.burn_in == (7 if decoder == 'gru' else 1)
+    data = make_system(num_steps=14)
+    assert model.encoder(data.x, data.edge_index).shape == (20, 5)
+    path = model.decoder(data.x, data.edge_index, torch.rand(20, 5))
+    assert path.shape == (5, 13, 4)
+
+
+@pytest.mark.parametrize('recipe, values', [
+    (PaperRecipe, dict(hidden_channels=0)),
+    (PaperRecipe, dict(batch_size=-3)),
+    (PaperRecipe, dict(learning_rate=math.nan)),
+    (PaperRecipe, dict(max_epochs=0)),
+    (PaperRecipe, dict(max_steps=-2)),
+    (PaperRecipe, dict(l2=-1e-3)),
+    (PaperRecipe, dict(encoder='rnn')),
+    (PaperRecipe, dict(pred_steps=0)),
+    (QuickRecipe, dict(max_steps=-1)),
+    (QuickRecipe, dict(warmup_steps=0)),
+    (QuickRecipe, dict(focus=1.)),
+    (EMRecipe, dict(tau=0.)),
+    (EMRecipe, dict(num_distilled=-1)),
+    (EMSettings, dict(num_fitted=0)),
+    (EMSettings, dict(interval=math.nan)),
+    (EMSettings, dict(half_width=-5.)),
+])
+def test_values_out_of_range_are_refused(recipe, values):
+    with pytest.raises(ValueError, match=f'^{min(values)} must be'):
+        recipe(**values)
+
+
+def test_repr_carries_every_parameter():
+    for recipe in (PaperRecipe(batch_size=7), QuickRecipe(undirected=False)):
+        assert eval(repr(recipe)) == recipe
+
+
+def test_paper_recipe_is_the_papers():
+    recipe = PaperRecipe()
+    assert (recipe.batch_size, recipe.tau, recipe.variance) == (128, 0.5, 5e-5)
+    model = recipe.build(FNRI, 4, 49, [2, 2])
+    assert isinstance(model.scaling, MinMaxScaling)
+    sizes = [
+        sum(p.numel() for p in part.parameters())
+        for part in (model.encoder, model.decoder)
+    ]
+    assert sizes == [710_660, 406_020]  # Table 3.
+    lr = rates(recipe, recipe.max_epochs)
+    assert lr == pytest.approx([5e-4] * 200 + [2.5e-4] * 200 + [1.25e-4] * 100)
+
+
+def test_paper_reconstruction_is_the_error_of_ten_step_rollouts(batch):
+    recipe = PaperRecipe(hidden_channels=8, variance=0.01)
+    model = build(recipe, batch)
+    edge_attr = graph(model, batch)
+    y = model.scaling(batch.y)
+    error = 0.
+    for start in (0, 10):
+        state = y[:, start]
+        for t in range(start + 1, min(start + 11, 12)):
+            state = model.decoder.step(state, batch.edge_index, edge_attr)
+            error += (state - y[:, t]).square().sum().item()
+    loss = recipe.reconstruction(model, batch, edge_attr)
+    assert loss.item() == pytest.approx(error / (2 * 0.01 * 8), rel=1e-5)
+    seen = recipe.reconstruction(model, batch, edge_attr, torch.Generator())
+    assert seen == loss  # It looks at all frames, also in training.
+
+
+def test_quick_recipe_warms_up_and_decays():
+    recipe = QuickRecipe(learning_rate=1., max_steps=1000, warmup_steps=100,
+                         final_rate=0.1)
+    lr = rates(recipe, 1101)
+    cosine = [
+        0.1 + 0.9 * (1 + math.cos(math.pi * step / 1000)) / 2
+        for step in range(1001)
+    ]
+    assert lr[0] == pytest.approx(0.01)
+    assert lr[49] == pytest.approx(0.5 * cosine[49])
+    assert lr[99:] == pytest.approx(cosine[99:] + [0.1] * 100)
+
+
+@pytest.mark.parametrize('model, num_channels', [(NRI, 3), (FNRI, 2),
+                                                 (SFNRI, 2)])
+def test_quick_models_drop_null_and_tie_directions(model, num_channels, batch):
+    out = build(QuickRecipe(hidden_channels=8), batch, model)
+    assert isinstance(out, model) and isinstance(out.scaling, StandardScaling)
+    assert out.latent.num_channels == num_channels
+    assert out.latent.undirected
+    directed = QuickRecipe(hidden_channels=8, undirected=False)
+    assert not directed.build(model, 4, 12, [2, 2]).latent.undirected
+    assert isinstance(out.encoder, ResidualEncoder)
+    linear_step = out.encoder.linear_step
+    assert linear_step is out.decoder.layer.linear_step
+    assert (linear_step.scale != 1).all()  # It has been fitted.
+
+
+def quick_errors(recipe, model, batch, edge_attr):
+    """The loss of each one-step prediction, those of x first."""
+    losses = []
+    for half in (batch.x, batch.y):
+        half = model.scaling(half)
+        for t in range(half.size(1) - 1):
+            out = model.decoder.step(half[:, t], batch.edge_index, edge_attr)
+            losses.append(
+                huber_nll(out[:, None], half[:, t + 1:t + 2],
+                          model.encoder.linear_step.scale,
+                          recipe.variance).item())
+    return losses
+
+
+def test_quick_reconstruction_is_of_steps_in_both_halves(batch):
+    recipe = QuickRecipe(hidden_channels=8, num_frames=3)
+    model = build(recipe, batch)
+    edge_attr = graph(model, batch)
+    losses = quick_errors(recipe, model, batch, edge_attr)
+    assert len(losses) == 22
+    loss = recipe.reconstruction(model, batch, edge_attr).item()
+    assert loss == pytest.approx(sum(losses), rel=1e-5)
+    # Random frames stand for all.
+    generator = torch.Generator().manual_seed(3)
+    frames = torch.randperm(22, generator=generator)[:3].tolist()
+    loss = recipe.reconstruction(model, batch, edge_attr,
+                                 torch.Generator().manual_seed(3)).item()
+    expected = sum(losses[t] for t in frames) * 22 / 3
+    assert loss == pytest.approx(expected, rel=1e-5)
+    every = replace(recipe, num_frames=100)
+    loss = every.reconstruction(model, batch, edge_attr, torch.Generator())
+    assert loss.item() == pytest.approx(sum(losses), rel=1e-5)
+
+
+def test_quick_rollouts_run_along_the_second_half(batch):
+    recipe = QuickRecipe(hidden_channels=8, pred_steps=4)
+    model = build(recipe, batch)
+    edge_attr = graph(model, batch)
+    y = model.scaling(batch.y)
+    out = model.decoder(y, batch.edge_index, edge_attr, 4)
+    expected = huber_nll(out, y[:, 1:], model.encoder.linear_step.scale, 0.02)
+    for generator in (None, torch.Generator()):
+        loss = recipe.reconstruction(model, batch, edge_attr, generator)
+        assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+def test_frames_in_focus_are_drawn_more_often():
+    generator = torch.Generator().manual_seed(0)
+    residual = torch.randn(8, 20, 4)
+    residual[2, 7] *= 50  # One frame of the first system.
+    batch = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+    frame, weight = draw_frames(residual, batch, 40_000, 0.5, generator)
+    for system in (slice(0, 3), slice(3, 8)):  # Particles stay together.
+        assert (frame[system] == frame[system][:1]).all()
+    share = (frame[0] == 7).double().mean().item()
+    assert share == pytest.approx(0.5 + 0.5 / 20, abs=0.02)
+    assert (frame[3] == 7).double().mean() < 0.2
+    value = torch.rand(8, 20) + residual.square().sum(-1)
+    drawn = (weight * value.gather(1, frame)).sum(1)
+    torch.testing.assert_close(drawn, value.sum(1), rtol=0.05, atol=0)

@@ -1,0 +1,76 @@
+import pytest
+import torch
+from small_training import build
+from small_training import make_trainer as quiet_trainer
+
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.training.trainer import (
+    StepsProgressBar,
+    ValidationLines,
+    make_trainer,
+    train_module,
+)
+
+
+@pytest.mark.parametrize('max_epochs, by_steps', [(-1, True), (2, False)])
+def test_steps_are_counted_unless_epochs_are_the_limit(train, val, tmp_path,
+                                                       max_epochs, by_steps):
+    options = {'batch_size': 32, 'max_steps': 5, 'max_epochs': max_epochs}
+    module = build(train, options=options)
+    trainer = make_trainer(module, len(train), str(tmp_path), val_every=3,
+                           accelerator='cpu')
+    bar = trainer.progress_bar_callback
+    assert isinstance(bar, StepsProgressBar) is by_steps
+    seen, update = [], bar._update
+
+    def record(task, current, *args, **kwargs):
+        update(task, current, *args, **kwargs)
+        if task == bar.train_progress_bar_id:
+            task = bar.train_progress_bar
+            assert ('Steps' in task.description) is by_steps
+            seen.append((task.completed, task.total))
+
+    bar._update = record
+    train_module(trainer, module, train, val, str(tmp_path))
+    assert seen == ([(k, 5) for k in range(1, 6)] if by_steps else [(1, 2),
+                                                                    (2, 2)] * 2)
+
+
+def test_validation_prints_a_line(trained, val, capsys):
+    trainer = quiet_trainer(1, callbacks=[ValidationLines()])
+    trainer.validate(trained[0], SystemLoader(val, batch_size=32),
+                     verbose=False)
+    line, = capsys.readouterr().out.splitlines()
+    value = {
+        name.removeprefix('val_'): f'{value:.4g}'
+        for name, value in trainer.callback_metrics.items()
+    }
+    assert line == (
+        f"step 0   accuracy {value['accuracy']} (charge "
+        f"{value['accuracy_charge']}, spring {value['accuracy_spring']})   "
+        f"entropy {value['entropy_share']}   loss {value['loss']}   "
+        f"rollout_mse {value['rollout_mse']} (linear {value['linear_mse']}, "
+        f"static {value['static_mse']})")
+
+
+def test_best_score_is_known_where_a_run_was_moved(train, val, tmp_path):
+    for name, steps in (('a', 2), ('b', 4)):
+        module = build(train, options={'batch_size': 32, 'max_steps': steps})
+        out, last = str(tmp_path / name), None
+        if name == 'b':
+            (tmp_path / 'a').rename(tmp_path / 'b')
+            last = str(tmp_path / 'b' / 'last.ckpt')
+            checkpoint = torch.load(last, weights_only=True)
+            for state in checkpoint['callbacks'].values():
+                # Nothing is ever as good again.
+                state['best_model_score'] = torch.tensor(-1e9)
+                state['best_k_models'] = dict.fromkeys(state['best_k_models'],
+                                                       torch.tensor(-1e9))
+                state['kth_value'] = torch.tensor(-1e9)
+            torch.save(checkpoint, last)
+        trainer = make_trainer(module, len(train), out, 2, 'cpu', last)
+        train_module(trainer, module, train, val, out, last)
+        best = torch.load(tmp_path / name / 'best.ckpt', weights_only=True)
+        assert best['global_step'] == 2
+    last = torch.load(tmp_path / 'b' / 'last.ckpt', weights_only=True)
+    assert last['global_step'] == 4
