@@ -97,10 +97,11 @@ def test_the_package_knows_no_script(name):
     """Neither by import nor in what it says."""
     text = MODULES[name].read_text()
     assert not re.search(r'\b(scripts|benchmarks)/|\bscripts? `', text)
-    assert not re.search(r"(?<![\w`-])--[a-z][a-z-]+\b(?!')", text)
-    assert not {'scripts', 'tests', 'benchmarks'} & {
-        other.split('.')[0] for other in IMPORTS[name]
-    }
+    if name != 'pyg_fnri.training.cli':  # Which makes the options.
+        assert not re.search(r'(?<![\w`-])--[a-z][a-z-]+', text)
+    assert not {'scripts', 'tests', 'benchmarks'
+                } & {other.split('.')[0]
+                     for other in IMPORTS[name]}
 
 
 def test_no_script_imports_a_script():
@@ -112,15 +113,18 @@ def test_no_script_imports_a_script():
 
 
 def test_no_global_of_a_module_is_replaced():
-    for path in [*MODULES.values(), *TOP.glob('scripts/**/*.py'),
-                 *TOP.glob('benchmarks/*.py')]:
+    for path in [
+            *MODULES.values(), *TOP.glob('scripts/**/*.py'),
+            *TOP.glob('benchmarks/*.py')
+    ]:
         assert not re.search(r'(?<!\.)\bsetattr\((?!self|out)',
                              path.read_text()), path
 
 
-@pytest.mark.parametrize(
-    'name', [name for name in MODULES if name.count('.') == 2
-             and name.endswith('__init__')])
+@pytest.mark.parametrize('name', [
+    name
+    for name in MODULES if name.count('.') == 2 and name.endswith('__init__')
+])
 def test_packages_hold_docstring_imports_and_all(name):
     docstring, *body, last = ast.parse(MODULES[name].read_text()).body
     assert isinstance(docstring.value.value, str)

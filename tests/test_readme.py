@@ -12,9 +12,8 @@ import torch
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted(
-    str(path.relative_to(ROOT)) for pattern in ('*.md', 'docs/*.md',
-                                                'datasets/*.md',
-                                                'results/*.md')
+    str(path.relative_to(ROOT))
+    for pattern in ('*.md', 'docs/*.md', 'datasets/*.md', 'results/*.md')
     for path in ROOT.glob(pattern))
 TEXTS = {name: (ROOT / name).read_text() for name in DOCUMENTS}
 # On a line of its own, perhaps with a comment, or quoted in the text.
@@ -81,7 +80,8 @@ def test_code_of_the_tour_runs(run_blocks):
 def test_scripts_take_the_arguments_shown(monkeypatch):
     monkeypatch.chdir(ROOT)  # Files of arguments are named from here.
     commands = {(match[1] or match[3], match[2] or match[4] or '')
-                for text in TEXTS.values() for match in COMMAND.finditer(text)}
+                for text in TEXTS.values()
+                for match in COMMAND.finditer(text)}
     shown = {script for script, _ in commands}
     assert shown >= {f'scripts/{p.name}' for p in ROOT.glob('scripts/*.py')}
     parse_args = argparse.ArgumentParser.parse_args
