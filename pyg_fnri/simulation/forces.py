@@ -14,21 +14,10 @@ class Force(ABC):
         \mathbf{F}_{ij} = f(r_{ij}) \frac{\mathbf{r}_i - \mathbf{r}_j}{r_{ij}}
 
     from :math:`j`, and :math:`j` feels the opposite. A new force is a frozen
-    dataclass of its constants with one method, :meth:`magnitude`:
-
-    .. code-block:: python
-
-        @dataclass(frozen=True)
-        class Yukawa(Force):
-            strength: float = 0.2
-            screening_length: float = 1.0
-
-            def magnitude(self, distance):
-                decay = np.exp(-distance / self.screening_length)
-                return self.strength * decay / distance**2
-
-    numba compiles the method, which may use numbers, ``numpy`` and ``math``
-    functions, conditions, and the fields of the dataclass only.
+    dataclass of its constants with one method, :meth:`magnitude`, as
+    :class:`Spring` is. numba compiles the method, which may use numbers,
+    ``numpy`` and ``math`` functions, conditions, and the fields of the
+    dataclass only.
     """
     @abstractmethod
     def magnitude(self, distance: float) -> float:
