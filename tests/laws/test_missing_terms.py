@@ -83,8 +83,7 @@ def find(make_model):
 ])
 def test_what_is_missing_is_named(find, system, name):
     found = find(*batches(system, 16 if name == 'velocity' else 32))
-    assert found[0].name == name
-    assert found[0].size > 0.05
+    assert found[0].name == name and found[0].size > 0.05
     assert TERMS[name] in str(found[0])
 
 
@@ -93,10 +92,8 @@ def test_what_is_missing_is_named(find, system, name):
 def test_nothing_is_found_where_laws_hold(find, noise):
     data = [batch.clone() for batch in batches(Lawful(), 16)]
     for batch in data:
-        for key in 'xy':
-            unit = batch[key].std((0, 1))
-            batch[key] = batch[key] + noise * unit * torch.randn_like(
-                batch[key])
+        for key, x in (('x', batch.x), ('y', batch.y)):
+            batch[key] = x + noise * x.std((0, 1)) * torch.randn_like(x)
     assert find(*data) == []
 
 
