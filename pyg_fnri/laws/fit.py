@@ -228,7 +228,12 @@ def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
         _table_columns(layer, transitions, channels, t)
         for t in picked.tolist()
     ]
-    penalty = _smoothness(layer.law).to(layer.scale.device)
+    # Small, of second differences, and smaller, where there are no data.
+    eye = torch.eye(layer.law.num_knots, dtype=torch.double,
+                    device=layer.scale.device)
+    second = eye[:-2] - 2 * eye[1:-1] + eye[2:]
+    penalty = torch.block_diag(*[1e-6 * second.t() @ second + 1e-9 * eye] *
+                               layer.law.num_channels)
     change = transitions.change[:, picked] / layer.scale
     valid = transitions.valid[:, picked].unsqueeze(-1)
     unknowns = layer.law.value.flatten()
@@ -271,14 +276,6 @@ def _table_columns(layer: ForceLawDecoder, transitions: Transitions,
     table = table.transpose(1, 2).unsqueeze(2)  # [V, 2D, 1, knots]
     effect = channels.unsqueeze(-1).unsqueeze(1) * table
     return transitions.sum_at_particles(effect).flatten(0, 1).flatten(1)
-
-
-def _smoothness(law: ForceLaw) -> Tensor:
-    """Small penalties of second differences, and of entries without data."""
-    eye = torch.eye(law.num_knots, dtype=torch.double)
-    second = eye[:-2] - 2 * eye[1:-1] + eye[2:]
-    penalty = 1e-6 * second.t() @ second + 1e-9 * eye
-    return torch.block_diag(*[penalty] * law.num_channels)
 
 
 def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:

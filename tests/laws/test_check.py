@@ -87,7 +87,7 @@ def test_networks_that_know_of_friction_are_better(check):
 
 
 def test_walls_that_laws_do_not_know(check, simulate_systems):
-    data = Batch.from_data_list(simulate_systems(16, 5, box_half_width=1.5))
+    data = Batch.from_data_list(simulate_systems(8, 5, box_half_width=1.5))
     data.y, data.x = data.x[:, 24:], data.x[:, :25]
     known, unknown = (check(data, half_width=half_width,
                             forces=[Spring(), Charge()])

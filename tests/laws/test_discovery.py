@@ -181,24 +181,3 @@ def test_the_best_of_all_orders(latent, same):
     out, expected = align(search, state), try_all(search, state)
     assert torch.equal(out.laws, expected.laws)
     assert torch.equal(out.choice, expected.choice)
-
-
-@pytest.mark.parametrize('sizes, drop_null', [([16], False), ([2] * 8, True)])
-def test_many_channels(sizes, drop_null):
-    latent = CategoricalLatent(sizes, drop_null)
-    truth = torch.stack([torch.randint(k, (400, )) for k in sizes], -1)
-    search = make_search(latent,
-                         [(0.1 + torch.nn.functional.one_hot(t, k)).log()
-                          for t, k in zip(truth.t(), sizes)])
-    # Layers and types in another order, types without a channel apart.
-    found, null = truth.roll(1, 1), int(drop_null)
-    for layer, k in enumerate(sizes):
-        new = torch.cat([torch.arange(null), null + torch.randperm(k - null)])
-        found[:, layer] = new[found[:, layer]]
-    choice = (found.unsqueeze(1) == search.types).all(-1).long().argmax(-1)
-    laws = torch.arange(1., 1 + search.options.size(1)).unsqueeze(1)
-    out = align(search, State(laws, choice))
-    assert torch.equal(search.types[out.choice], truth)
-    # Forces are the same.
-    assert torch.equal(search.options[out.choice] @ out.laws,
-                       search.options[choice] @ laws)

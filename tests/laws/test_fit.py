@@ -10,7 +10,7 @@ from misspecified_batches import batches
 from outside_assumptions import Lawful, UnequalMasses
 from torch_geometric.data import Batch
 
-from pyg_fnri.data import from_trajectory, fully_connected
+from pyg_fnri.data import fully_connected
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.inference import AnnealingStep, refine
 from pyg_fnri.inference.evidence import find_choices
@@ -20,7 +20,6 @@ from pyg_fnri.laws.fit import LawFit, fit_laws, fit_range, fit_scale
 from pyg_fnri.metrics import relative_law_error
 from pyg_fnri.nn import ForceLaw, ForceLawDecoder, StandardScaling
 from pyg_fnri.simulation.sampling import in_streams
-from pyg_fnri.transforms import NearestNeighbours
 
 
 @pytest.fixture
@@ -33,14 +32,6 @@ def transitions(batch):
 def truth(batch, transitions):
     """The true channels."""
     return batch.edge_label[transitions.choices.edge].float()
-
-
-@pytest.fixture
-def make_fit(make_model):
-    def make(batch, **kwargs):
-        return LawFit(make_model(batch.edge_label, **kwargs), batch)
-
-    return make
 
 
 def generator(seed=0):
@@ -254,20 +245,21 @@ def test_warns_of_distances_beyond_the_table():
 # Laws and graphs of some systems.
 
 
-def test_cost_of_a_system_does_not_depend_on_the_others(systems, make_fit):
+def test_cost_of_a_system_does_not_depend_on_the_others(systems, make_model):
     def cost(*systems):
-        fit = make_fit(Batch.from_data_list(systems))
+        batch = Batch.from_data_list(systems)
+        fit = LawFit(make_model(batch.edge_label), batch)
         return fit.cost(AnnealingStep(0.002, 0.0))
 
     torch.testing.assert_close(cost(*systems[:4]),
                                torch.cat([cost(data) for data in systems[:4]]))
 
 
-def test_tolerances_are_not_below_the_noise(batch, make_fit):
-    clean, noisy = make_fit(batch), batch.clone()
+def test_tolerances_are_not_below_the_noise(batch, make_model):
+    model, noisy = make_model(batch.edge_label), batch.clone()
     for key in ('x', 'y'):
         noisy[key] = batch[key] + 0.01 * torch.randn(batch[key].size())
-    noisy = make_fit(noisy)
+    clean, noisy = LawFit(model, batch), LawFit(model, noisy)
 
     def tolerances(fit, least):
         cost = fit.bounded(AnnealingStep(least, 0.0))
@@ -302,30 +294,20 @@ def test_unequal_masses(make_model):
     assert errors[1].min() > 0.03 and errors[1].max() > 0.1
 
 
-def test_three_dimensions_and_three_neighbours(make_model):
-    system = replace(Lawful(), num_dimensions=3, step_size=1e-2,
-                     sample_every=10, num_steps=500)
-    graphs = system.draw_edge_types(3, 48, 5)
-    keep, systems = NearestNeighbours(3, force_undirected=True), []
-    for x, graph in zip(system.simulate(graphs, 3), graphs):
-        whole = from_trajectory(x, graph)
-        data = keep(whole)
-        # Without interactions from further away.
-        if data.edge_label.sum() == whole.edge_label.sum():
-            systems.append(data)
-    half = len(systems) // 2
-    train, test = map(Batch.from_data_list, (systems[:half], systems[half:]))
-    model = make_model(train.edge_label, laws=False, half_width=None)
-    other = make_model(0 * test.edge_label, confidence=0.0)
-    model.scaling = other.scaling = StandardScaling(6)
+def test_three_dimensions(make_model):
+    system = replace(Lawful(), num_dimensions=3)
+    batch = batches(system)[0].clone()
+    batch.y = None  # Then they are too far apart.
+    model = make_model(batch.edge_label)
+    model.scaling = StandardScaling(6)
     model.decoder.layer = ForceLawDecoder(ForceLaw(2), model.scaling)
-    other.decoder = model.decoder
-    fit = LawFit(model, train)
+    fit = LawFit(model, batch)
     fit_to(fit)
-    true = [force.magnitude for force in Lawful().forces]
+    true = [force.magnitude for force in system.forces]
     assert (law_error(fit.layer.law, fit.transitions, true) < 0.03).all()
-    found = refine(other, test, num_restarts=4).edge_type
-    assert share(found, test.edge_label) > 0.97
+    model.encoder.logits.zero_()
+    found = refine(model, batch, num_restarts=4).edge_type
+    assert share(found, batch.edge_label) > 0.97
 
 
 # Expectation-maximisation.
