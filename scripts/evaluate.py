@@ -61,6 +61,10 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='written by scripts/train.py')
     parser.add_argument('--root', default='datasets', metavar='DIR',
                         help='where data sets are kept, or made [%(default)s]')
+    parser.add_argument(
+        '--data', metavar='FILE',
+        help='where the trajectories of training are now, if '
+        'they were moved')
     parser.add_argument('--split', default='test',
                         choices=('train', 'val', 'test'),
                         help='which systems [%(default)s]')
@@ -93,7 +97,7 @@ def main(argv: Optional[list[str]] = None) -> None:
         dataset = open_systems(module, args)
         report, types = measure(module, dataset, first_guess(module),
                                 BATCH_SIZE, 'evaluating')
-        report |= measure_guesses(module, dataset, args.root)
+        report |= measure_guesses(module, dataset, args.root, args.data)
         for name, infer in better_guesses(module, args).items():
             report[name], types = measure(module, dataset, infer, BATCH_SIZE,
                                           name)
@@ -117,7 +121,8 @@ def open_systems(module: RelationalInference,
                  args: argparse.Namespace) -> Systems:
     """The data set that the model was trained on, another split of it."""
     dataset = open_dataset(module.config.data, args.root, args.split,
-                           SplitTrajectory(module.config.num_observed))
+                           SplitTrajectory(module.config.num_observed),
+                           args.data)
     number = len(dataset) if args.num_systems is None else args.num_systems
     if not 1 <= number <= len(dataset):
         raise ValueError(f'--num-systems is {number}, but the {args.split} '

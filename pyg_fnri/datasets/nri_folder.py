@@ -171,7 +171,7 @@ def edge_types(edges: dict[str, np.ndarray],
     if len({array.shape[1:] for array in edges.values()}) > 1:
         raise ValueError('The files of interactions must be of as many layers '
                          'and particles in all splits.')
-    types = np.zeros(edges[split].shape, dtype=np.int64)
+    types: np.ndarray = np.zeros(edges[split].shape, dtype=np.int64)
     out = []
     for layer in range(types.shape[1]):
         found = np.unique(

@@ -174,8 +174,8 @@ class Reading:
         mass = [] if self.mass is None else [self.mass]
         features = [*position, *velocity, *mass]
         for argument, names in [
-            ('system', [self.system] if self.system else []),
             ('time', [self.time]), ('particle', [self.particle]),
+            ('system', [self.system] if self.system else []),
             ('position', position or ['x']), ('velocity', velocity),
             ('mass', mass)
         ]:  # yapf: disable

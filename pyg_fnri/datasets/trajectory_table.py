@@ -115,9 +115,6 @@ class TrajectoryTable(StoredSystems):
         if split_by not in (None, 'system', 'time'):
             raise ValueError(f"split_by is {split_by!r}, but must be 'system' "
                              f"or 'time'.")
-        if stride is not None and window is None:
-            raise ValueError('stride says how far apart windows are; name '
-                             'their length by window=NUMBER too.')
         self._reading = Reading(
             **{
                 field.name: options.pop(field.name)
@@ -129,6 +126,11 @@ class TrajectoryTable(StoredSystems):
         self._window = None if window is None else operator.index(window)
         self._stride = self._window if stride is None else operator.index(
             stride)
+        for number in (self._window, self._stride):
+            if number is not None and (number < 1 or window is None):
+                raise ValueError(f'window and stride are numbers of frames '
+                                 f'from 1 on, and stride takes a window, but '
+                                 f'they are {window} and {stride}.')
         self._sources = {'table': table}
         for key, source in (('edges', edges), ('interactions', interactions)):
             if source is not None:
@@ -272,7 +274,7 @@ class TrajectoryTable(StoredSystems):
         if self._window is None or self._stride is None:
             return range(1)
         starts = range(0, num_frames - self._window + 1, self._stride)
-        if not starts or self._window < 1:
+        if not starts:
             raise ValueError(
                 f'System {recording.name!r} is too short: {num_frames} of its '
                 f'frames are for the split {self.split!r}, and a window takes '

@@ -154,13 +154,14 @@ def measure(
     return report, first[0]
 
 
-def measure_guesses(module: RelationalInference, dataset: Systems,
-                    root: str) -> dict[str, Any]:
+def measure_guesses(module: RelationalInference, dataset: Systems, root: str,
+                    data: Optional[str] = None) -> dict[str, Any]:
     """The accuracy of guesses, where there are graphs to guess and the truth
-    is known; :obj:`root` is where data sets are kept."""
+    is known; :obj:`root` is where data sets are kept, and :obj:`data` where
+    the trajectories of training are, if they were moved."""
     if module.config.regime == 'true_graph' or 'edge_label' not in dataset[0]:
         return {}
-    train = open_dataset(module.config.data, root, 'train')
+    train = open_dataset(module.config.data, root, 'train', data=data)
     train_label, label = (torch.cat(
         [b.edge_label for b in SystemLoader(systems, 1000)])
                           for systems in (train, dataset))

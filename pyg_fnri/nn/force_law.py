@@ -212,10 +212,9 @@ class ResidualForceLaws(ForceLawDecoder):
         f_{net}(\mathbf{x}, \mathbf{z}),
 
     in units :math:`\mathbf{s}` of the change that forces typically make
-    (:obj:`scale`). Friction, fields and other terms that are no law of a
-    distance have a place there. The network is a :class:`MultiplexConv` whose
-    last layer starts at zero: before it is trained, this layer is the laws,
-    exactly. Not in the paper.
+    (:obj:`scale`), such as friction and fields, which are no law of a distance.
+    The network is a :class:`MultiplexConv` whose last layer starts at zero, so
+    that untrained it leaves the laws exactly as they are. Not in the paper.
 
     It makes predictions better. Laws are fitted and graphs refined by the laws
     alone, as without it. Arguments as for :class:`ForceLawDecoder`, with

@@ -19,14 +19,12 @@ class Latent(torch.nn.Module, ABC):
         undirected: If set, both directions of an interaction are one:
             :meth:`tie` averages their logits.
     """
-    #: Probability of each type, for each layer-graph.
-    prior: list[list[float]]
-
     def __init__(self, num_edge_types: Sequence[int],
                  undirected: bool = False) -> None:
         super().__init__()
         self.num_edge_types = check_edge_types(num_edge_types)
         self.undirected = undirected
+        #: Probability of each type, for each layer-graph.
         self.prior = check_prior(None, self.num_edge_types)
 
     @property

@@ -89,9 +89,8 @@ class LinearStep(torch.nn.Module):
     (:class:`Walls`), and a robust scale :math:`\mathbf{s}` of its residuals.
     Fitted once, by :meth:`fit`, and saved with the model. Not in the paper.
 
-    With inertia removed, what is left *is* the interaction, and in units of
-    :math:`\mathbf{s}` it is of order one: the problem becomes well
-    conditioned for encoder and decoder alike.
+    With inertia removed, what is left *is* the interaction, in units of
+    :math:`\mathbf{s}` of order one, which encoder and decoder learn well.
     """
     weight: Tensor
     bias: Tensor
@@ -125,11 +124,10 @@ class LinearStep(torch.nn.Module):
 
         The scale is 1.48 times the median absolute residual (the standard
         deviation of a Gaussian), since a few close encounters leave residuals
-        hundreds of times the typical one. The position features share one,
-        and so do the velocity features, as in :class:`Scaling`. A quantity
-        that the step predicts up to rounding, such as positions that are
-        sums of velocities, has the scale of that rounding. Trajectories
-        :obj:`[num_nodes, T, num_features]` are in the model's units.
+        hundreds of times the typical one; positions share one, and so do
+        velocities. A quantity that the step predicts up to rounding, such as
+        positions that are sums of velocities, has the scale of that rounding.
+        :obj:`x` is :obj:`[num_nodes, T, num_features]` in the model's units.
         """
         state = x[:NUM_FITTED, :-1].flatten(0, 1)
         target = x[:NUM_FITTED, 1:].flatten(0, 1)

@@ -1,5 +1,4 @@
-"""The paper's models: an encoder, a latent graph and a decoder put together.
-They differ in their latent graph."""
+"""The paper's models: an encoder, a latent graph and a decoder together."""
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -99,8 +98,7 @@ class RelationalAutoEncoder(torch.nn.Module):
         return self.infer(data)[0]
 
     def infer(self, data: Data) -> tuple[Tensor, list[Tensor]]:
-        """What :meth:`predict` and :meth:`posterior` give, in one pass of the
-        encoder."""
+        """Both of these, in one pass of the encoder."""
         with _inference(self):
             logits = self.encode(data.x, data.edge_index)
         if not bool(logits.isfinite().all()):

@@ -1,5 +1,4 @@
-"""A layer and a decoder with a memory, for motion that its last state does
-not fix."""
+"""A layer and a decoder with a memory."""
 from typing import Any, Optional
 
 import torch
@@ -131,9 +130,6 @@ class RecurrentDecoder(Decoder):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                 pred_steps: int = 1) -> Tensor:
-        """As :meth:`Decoder.forward`. The true states that it looks at are
-        frames :obj:`0, ..., burn_in - 1`, and then :obj:`burn_in - 1 +
-        pred_steps`, :obj:`burn_in - 1 + 2 * pred_steps`, ..."""
         if pred_steps > 1 and self.burn_in >= x.size(1) - 1:
             raise ValueError(
                 f"A burn_in of {self.burn_in} frames leaves no frame to "

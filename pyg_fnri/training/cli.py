@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import textwrap
+import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -238,7 +239,7 @@ def _kind(hint: Any) -> tuple[Any, bool]:
     """What reads a value of a field's type, and whether it has several."""
     several = False
     while parts := [k for k in get_args(hint) if k is not type(None)]:
-        several |= get_origin(hint) is not Union
+        several |= get_origin(hint) not in (Union, types.UnionType)
         hint = parts[-1]
     return _yes if hint is bool else hint, several
 

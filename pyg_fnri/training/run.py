@@ -38,10 +38,9 @@ def fit(
 ) -> RelationalInference:
     """Trains a model by its recipe; goes on to force laws by the recipe `em`.
 
-    Writes into :obj:`out`: best.ckpt (lowest validation loss), last.ckpt,
-    metrics.csv and curves.png. The recipe `em` writes these into out/quick;
-    laws.ckpt, em.csv and em.png when it has found laws; its second training
-    into out/distilled; and best.ckpt in the end.
+    Writes best.ckpt (lowest validation loss), last.ckpt, metrics.csv and
+    curves.png. The recipe `em` writes these into out/quick; goes on as
+    :class:`ExpectationMaximisation` does; and writes best.ckpt in the end.
 
     Args:
         config: What is trained, and how.
@@ -132,8 +131,9 @@ def _checkpoint_to_resume(out: str, stage: str, config: Config) -> str:
                                 f"holds no {os.path.join(stage, 'last.ckpt')}; "
                                 f"start one without resume.")
     old, new = (asdict(c) for c in (load_checkpoint(last).config, config))
-    for limit in () if stage else ('max_epochs', 'max_steps'):
-        for settings in (old, new):
+    for settings in (old, new):
+        settings['data'].pop('files', None)  # Digests tell if they were moved.
+        for limit in () if stage else ('max_epochs', 'max_steps'):
             settings['options'].pop(limit, None)
     for key in new:
         if old[key] != new[key]:

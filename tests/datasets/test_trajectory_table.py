@@ -168,6 +168,7 @@ def test_loaders_batch_systems_of_many_sizes(open_table, transform):
     ({'split': 'valid'}, ValueError), ({'split_by': 'graph'}, ValueError),
     ({'name': '../x'}, ValueError), ({'stride': 2}, ValueError),
     ({'window': -3, 'stride': 2}, ValueError), ({'seed': None}, TypeError),
+    ({'window': 3, 'stride': 0}, ValueError),
     ({'columns': 'x'}, TypeError), ({'interactions': 3}, TypeError),
     ({'edges': 'no.csv'}, FileNotFoundError), ({'window': 9}, ValueError),
     ({'split': 'test', 'fractions': (0.5, 0.5, 0)}, ValueError),

@@ -1,5 +1,6 @@
 import functools
 import json
+import shutil
 
 import pytest
 import torch
@@ -194,12 +195,13 @@ def test_wrong_choices_are_told(script, arguments, tmp_path, capsys, wrong):
 
 
 def test_own_data_without_truth_have_errors_only(script, own_run, own_root,
-                                                 tmp_path, capsys):
+                                                 own_table, tmp_path, capsys):
     out = tmp_path / 'results'
     script.main([
         '--root', own_root, '--checkpoint',
         str(own_run / 'best.ckpt'), '--out',
-        str(out), '--num-drawn', '2'
+        str(out), '--num-drawn', '2', '--data',
+        str(shutil.copy(own_table, tmp_path / 'moved.csv'))
     ])
     assert {path.name for path in out.iterdir()} == RESULTS
     metrics = read_metrics(out)

@@ -159,12 +159,6 @@ def test_wrong_arguments_end_in_one_sentence_and_lose_nothing(
     assert contents(copied_run) == before
 
 
-def test_broken_checkpoint_is_not_resumed(script, tiny_arguments, copied_run):
-    (copied_run / 'last.ckpt').write_bytes(b'certainly no checkpoint')
-    with pytest.raises(SystemExit, match='is not a checkpoint'):
-        script.main([*tiny_arguments, '--out', str(copied_run), '--resume'])
-
-
 def test_run_is_replaced_on_demand(script, tiny_arguments, copied_run):
     (copied_run / 'last.ckpt').write_bytes(b'old')
     (copied_run / 'graph.png').write_bytes(b'of the old run')

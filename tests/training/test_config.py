@@ -49,12 +49,6 @@ def test_laws_may_have_a_residual():
     assert residual.network.hidden_channels == 16 and residual.interval == 0.2
 
 
-def test_options_go_before_the_defaults_of_a_regime():
-    assert make_config(regime='supervised').build_recipe().symmetries
-    config = make_config(regime='supervised', options={'symmetries': False})
-    assert not config.build_recipe().symmetries
-
-
 def test_paper_regularises_as_the_paper_does():
     def recipe(model, regime):
         return make_config(model=model, regime=regime,

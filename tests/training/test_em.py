@@ -1,4 +1,3 @@
-import warnings
 from shutil import copytree, rmtree
 
 import pandas as pd
@@ -7,7 +6,6 @@ import torch
 from small_training import assert_same_state, build, is_same_state
 
 import pyg_fnri.training.em
-from pyg_fnri.laws import Discovery, Progress, Start
 from pyg_fnri.training import (
     EMSettings,
     EncoderDistillation,
@@ -106,46 +104,6 @@ def test_same_result_after_an_interruption(make, run, tmp_path, lost):
         assert_same_state(part(run / name, ''), part(copied / name, ''))
     for name in ('em.csv', 'check.txt'):
         assert (copied / name).read_bytes() == (run / name).read_bytes()
-
-
-@pytest.mark.slow
-def test_nothing_of_a_former_run_is_used_unless_resumed(make, run, tmp_path):
-    copied = copytree(run, tmp_path / 'run')
-    for name in ('laws.ckpt', 'best.ckpt', 'distilled/last.ckpt'):
-        (copied / name).write_bytes(b'of other data')
-    em, module = make(copied)
-    em.run(module)
-    assert_same_state(part(run / 'best.ckpt', ''), part(copied / 'best.ckpt',
-                                                        ''))
-
-
-def test_a_single_system_checks_nothing(make, guess, run, val, tmp_path):
-    em, _ = make(tmp_path, val=val[:1])
-    em.check(load_checkpoint(str(run / 'laws.ckpt')), load_checkpoint(guess))
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize('confirmed', [True, False])
-def test_laws_of_a_single_start_are_doubted(make, tmp_path, monkeypatch, capsys,
-                                            confirmed):
-    def discover(model, data, generator, on_start, on_iteration, **kwargs):
-        starts = [Start(0, 0.5), Start(1, 0.25)]
-        for start in starts:
-            on_start(start)
-        types = torch.zeros_like(data.edge_label)
-        on_iteration(Progress(1, 0.5, 0.25, types))
-        return Discovery(starts, starts[0], confirmed)
-
-    monkeypatch.setattr(pyg_fnri.training.em, 'discover_force_laws', discover)
-    em, module = make(tmp_path)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter('always')
-        em.find_laws(module)
-    told = [str(w.message) for w in caught if 'Of 2 starts' in str(w.message)]
-    assert len(told) == (not confirmed)
-    lines = capsys.readouterr().out.splitlines()
-    assert 'start 1   from random graphs   held-out cost 0.25 nat' in lines
-    assert lines[-1].startswith('iteration 1   changed 0.5   cost 0.25')
 
 
 @pytest.mark.parametrize('offset, options, turned', [

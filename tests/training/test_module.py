@@ -1,5 +1,4 @@
 import copy
-import math
 import pickle
 
 import pytest
@@ -15,8 +14,7 @@ from small_training import (
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.metrics import EdgeAccuracy
-from pyg_fnri.metrics.errors import linear_rollout, static_rollout
+from pyg_fnri.metrics import EdgeAccuracy, linear_rollout, static_rollout
 from pyg_fnri.nn import ForceLawDecoder, LinearStep, per_mass
 from pyg_fnri.training import (
     MODELS,
@@ -89,7 +87,7 @@ def test_same_seed_same_weights(train):
     assert not is_same_state(first.state_dict(), other.state_dict())
 
 
-@pytest.mark.parametrize('recipe', RECIPES)
+@pytest.mark.parametrize('recipe', ['quick', 'paper'])
 def test_labels_never_influence_training(train, recipe):
     states = []
     for labels in ('true', 'shuffled', 'absent'):
@@ -122,17 +120,6 @@ def test_validation_reports_the_accuracy_of_all_systems(trained, val):
     assert validate(module, val) == report  # Counts start anew each time.
 
 
-def test_validation_loss_is_that_of_the_most_probable_graph(trained, val):
-    module, _ = trained
-    losses = []
-    for data in val:
-        edge_attr = module.model.latent.encode_types(module.model.predict(data))
-        losses.append(
-            module.recipe.reconstruction(module.model, data, edge_attr).item())
-    assert validate(module, val)['val_loss'] == pytest.approx(
-        math.fsum(losses) / len(losses), rel=1e-4)
-
-
 def test_no_accuracy_without_truth(trained, val):
     module, _ = trained
     systems = [val[i] for i in range(len(val))]
@@ -147,23 +134,7 @@ def test_no_accuracy_without_truth(trained, val):
     assert report == {key: with_truth[key] for key in report}
 
 
-def test_accuracies_of_a_given_graph(trained, val):
-    module, _ = trained
-    data = val[0]
-    wrong = data.edge_label.clone()
-    wrong[:5, 0] = 1 - wrong[:5, 0]
-    expected = {
-        'accuracy': 0.75,
-        'accuracy_spring': 0.75,
-        'accuracy_charge': 1.
-    }
-    assert module.accuracies(wrong, data) == expected
-    assert module.accuracies(wrong, data) == expected  # Nothing is kept.
-    del data.edge_label
-    assert module.accuracies(wrong, data) == {}
-
-
-def test_laws_take_the_decoders_place(trained, val, tmp_path):
+def test_laws_take_the_decoders_place(trained, val):
     module, _ = trained
     laws = module.with_laws(interval=0.1, half_width=5.).eval()
     assert isinstance(laws.model.decoder.layer, ForceLawDecoder)
@@ -172,11 +143,8 @@ def test_laws_take_the_decoders_place(trained, val, tmp_path):
         m.model.encode(val[0].x, val[0].edge_index) for m in (module, laws)
     ]
     assert logits[0].equal(logits[1])
-    save_checkpoint(laws, str(tmp_path / 'laws.ckpt'))
-    loaded = load_checkpoint(str(tmp_path / 'laws.ckpt'))
-    assert loaded.model.decoder.layer.half_width == 5.
-    paths = [m.model.predict_trajectory(val[0], 5) for m in (laws, loaded)]
-    assert paths[0].equal(paths[1])
+    with pytest.raises(TypeError, match='see with_laws'):
+        module.with_residual()
 
 
 @torch.no_grad()
@@ -210,11 +178,6 @@ def test_residual_learns_what_laws_miss(train, tmp_path):
             module.model.get_submodule(part).state_dict())
 
 
-def test_only_laws_have_a_residual(trained):
-    with pytest.raises(TypeError, match='is a OverLinearStep; see with_laws'):
-        trained[0].with_residual()
-
-
 def test_masses_are_known_in_training_and_validation(train, val):
     module = build(train)
     module.log_dict = lambda values, **kwargs: None
@@ -237,17 +200,6 @@ def test_masses_are_known_in_training_and_validation(train, val):
     for plain, weighted in (seen[::2], seen[1::2]):
         assert plain.any()
         torch.testing.assert_close(weighted, per_mass(plain, expected))
-
-
-def test_true_types_are_the_latent_graphs_own(train):
-    batch = next(iter(SystemLoader(train, batch_size=4)))
-    spring, charge = batch.edge_label.unbind(-1)
-    assert build(train).true_types(batch).equal(batch.edge_label)
-    joint = build(train, model='nri').true_types(batch)
-    assert joint.equal((2 * spring + charge).unsqueeze(-1))
-    del batch.edge_label
-    with pytest.raises(ValueError, match='no true interaction graph'):
-        build(train).true_types(batch)
 
 
 def test_penalty_is_on_the_encoders_squared_weights(train):
@@ -388,17 +340,6 @@ def test_targets_are_learned_and_truth_is_measured_by(train, val):
     assert reports[0]['val_loss'] != reports[1]['val_loss']
 
 
-def test_true_graphs_are_validated_on(train, val):
-    module = build(train, regime='true_graph').eval()
-    batch = next(iter(SystemLoader(val, batch_size=32)))
-    report = validate(module, val)
-    assert set(report) == {
-        'val_loss', 'val_rollout_mse', 'val_static_mse', 'val_linear_mse'
-    }
-    assert report['val_loss'] == pytest.approx(loss_of_truth(module, batch),
-                                               rel=1e-4)
-
-
 def test_validation_rollouts_are_compared_with_no_graph(trained, val):
     module, _ = trained
     batch = next(iter(SystemLoader(val, batch_size=32)))
@@ -420,16 +361,6 @@ def test_validation_rollouts_are_compared_with_no_graph(trained, val):
         assert report[f'val_{name}_mse'] == pytest.approx(expected, rel=1e-3)
     # Close encounters and walls aside, most motion is straight on.
     assert report['val_linear_mse'] < report['val_static_mse'] / 2
-
-
-def test_systems_without_candidate_edges_have_no_entropy(trained, val):
-    systems = [val[i] for i in range(4)]
-    for system in systems:
-        system.edge_index = system.edge_index[:, :0]
-        del system.edge_label
-    report = validate(trained[0], systems)
-    assert 'val_entropy_share' not in report
-    assert all(map(math.isfinite, report.values()))
 
 
 def test_shares_are_of_edges_and_pairs(train, val):

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from pyg_fnri.losses import gaussian_nll, huber_nll
+from pyg_fnri.losses import huber_nll
 from pyg_fnri.nn import (
     FNRI,
     NRI,
@@ -21,7 +21,6 @@ from pyg_fnri.training import (
     EMSettings,
     PaperRecipe,
     QuickRecipe,
-    Recipe,
 )
 from pyg_fnri.training.recipes import draw_frames
 from pyg_fnri.transforms import SplitTrajectory
@@ -108,14 +107,6 @@ def test_networks_have_the_sizes_of_the_recipe(encoder, decoder, make_system):
     assert path.shape == (5, 13, 4)
 
 
-def test_symmetries_turn_systems(batch):
-    generator = torch.Generator().manual_seed(0)
-    assert QuickRecipe().augment(batch, generator) is batch
-    turned = QuickRecipe(symmetries=True).augment(batch, generator)
-    assert not turned.x.equal(batch.x)
-    torch.testing.assert_close(batch.y.norm(dim=-1), turned.y.norm(dim=-1))
-
-
 @pytest.mark.parametrize('recipe, values', [
     (PaperRecipe, dict(hidden_channels=0)),
     (PaperRecipe, dict(batch_size=-3)),
@@ -142,11 +133,6 @@ def test_values_out_of_range_are_refused(recipe, values):
 def test_repr_carries_every_parameter():
     for recipe in (PaperRecipe(batch_size=7), QuickRecipe(undirected=False)):
         assert eval(repr(recipe)) == recipe
-
-
-def test_recipe_is_only_a_plan():
-    with pytest.raises(TypeError, match='abstract'):
-        Recipe()
 
 
 def test_paper_recipe_is_the_papers():
@@ -242,19 +228,6 @@ def test_quick_reconstruction_is_of_steps_in_both_halves(batch):
     assert loss.item() == pytest.approx(sum(losses), rel=1e-5)
 
 
-def test_quick_likelihood_is_gaussian_on_demand(batch):
-    recipe = QuickRecipe(hidden_channels=8, delta=math.inf)
-    model = build(recipe, batch)
-    edge_attr = graph(model, batch)
-    scale = model.encoder.linear_step.scale
-    expected = 0.
-    for half in (model.scaling(batch.x), model.scaling(batch.y)):
-        out = model.decoder(half, batch.edge_index, edge_attr)
-        expected += gaussian_nll(out / scale, half[:, 1:] / scale, 0.02).item()
-    loss = recipe.reconstruction(model, batch, edge_attr).item()
-    assert loss == pytest.approx(expected, rel=1e-5)
-
-
 def test_quick_rollouts_run_along_the_second_half(batch):
     recipe = QuickRecipe(hidden_channels=8, pred_steps=4)
     model = build(recipe, batch)
@@ -265,16 +238,6 @@ def test_quick_rollouts_run_along_the_second_half(batch):
     for generator in (None, torch.Generator()):
         loss = recipe.reconstruction(model, batch, edge_attr, generator)
         assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
-
-
-def test_focus_keeps_the_loss_on_average(batch):
-    recipe = QuickRecipe(hidden_channels=8, num_frames=2_000, focus=0.6)
-    model = build(recipe, batch)
-    edge_attr = graph(model, batch)
-    generator = torch.Generator().manual_seed(1)
-    loss = recipe.reconstruction(model, batch, edge_attr, generator).item()
-    every = recipe.reconstruction(model, batch, edge_attr).item()
-    assert loss == pytest.approx(every, rel=0.03)
 
 
 def test_frames_in_focus_are_drawn_more_often():
@@ -291,13 +254,3 @@ def test_frames_in_focus_are_drawn_more_often():
     value = torch.rand(8, 20) + residual.square().sum(-1)
     drawn = (weight * value.gather(1, frame)).sum(1)
     torch.testing.assert_close(drawn, value.sum(1), rtol=0.05, atol=0)
-
-
-def test_em_recipe_is_a_shorter_quick_one():
-    recipe = EMRecipe(hidden_channels=8, num_distilled=5)
-    assert isinstance(recipe, QuickRecipe) and isinstance(recipe, EMSettings)
-    assert recipe.max_steps < QuickRecipe().max_steps
-    assert recipe.tau == QuickRecipe().tau and recipe.num_distilled == 5
-    assert EMRecipe.defaults(FNRI, 'learned') == {}
-    with pytest.raises(ValueError, match="'learned'"):
-        EMRecipe.defaults(FNRI, 'supervised')

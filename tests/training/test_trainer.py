@@ -36,11 +36,6 @@ def test_steps_are_counted_unless_epochs_are_the_limit(train, val, tmp_path,
                                                                     (2, 2)] * 2)
 
 
-def test_there_must_be_a_batch(train, tmp_path):
-    with pytest.raises(ValueError, match='batch_size'):
-        make_trainer(build(train), 15, str(tmp_path))
-
-
 def test_validation_prints_a_line(trained, val, capsys):
     trainer = quiet_trainer(1, callbacks=[ValidationLines()])
     trainer.validate(trained[0], SystemLoader(val, batch_size=32),
