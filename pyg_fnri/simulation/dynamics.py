@@ -61,18 +61,17 @@ def simulate(
     :math:`2b - x`, its velocity turned inwards. This is the paper's leapfrog
     integration, with velocities half a step behind the positions. A frame is
     kept after every ``sample_every`` steps, but neither at the start nor at the
-    end: by default 99 frames, at 0.1 s, 0.2 s, ..., 9.9 s.
+    end: by default 99 frames, at 0.1 s, 0.2 s, ..., 9.9 s. A particle that
+    leaves the range of numbers or, within one step, the box is an error.
 
     The result does not depend on the number of threads (numba's
-    ``NUMBA_NUM_THREADS``), and the first hundred out of a thousand systems are
-    those of a run of a hundred. One more force leaves the initial states and
-    the other forces' graphs as they were.
+    ``NUMBA_NUM_THREADS``). Neither one more system nor one more force changes
+    the initial states and graphs of the others.
 
     Args:
         forces (sequence of Force): The forces. numba compiles each kind of
             them once, which takes some seconds.
-        num_systems, num_particles, num_dimensions (int): Their numbers
-            :math:`S`, :math:`N` and :math:`D`.
+        num_systems, num_particles, num_dimensions (int): :math:`S, N, D`.
         seed (int): Seed of all randomness.
         num_steps (int): Number of steps, a multiple of ``sample_every``.
         step_size (float): Length of a step in second.
@@ -83,19 +82,14 @@ def simulate(
         position_std (float): Standard deviation of the initial coordinates in
             metre; those beyond a wall are reflected into the box.
         speed (float): Initial speed in metre per second, in any direction.
-        max_kick (float): The most that a component of a velocity can change in
-            one step, in metre per second, which tames close encounters under a
-            divergent force; ``math.inf`` for no clamp.
+        max_kick (float): The most that a step can change a component of a
+            velocity, in metre per second, which tames close encounters.
         interactions (numpy.ndarray, optional): Who interacts with whom, as
             zeros and ones ``[S, L, N, N]``. (default: drawn by each force)
         initial_position, initial_velocity (numpy.ndarray, optional):
             ``[S, N, D]`` in metre, inside the box, and in metre per second.
             (default: random)
         progress (bool): Whether to show a progress bar on standard error.
-
-    Raises:
-        ValueError: If a particle leaves the range of numbers or, within one
-            step, the box. No trajectory ever holds a NaN.
     """
     check_forces(forces)
     half_width = math.inf if box_half_width is None else box_half_width

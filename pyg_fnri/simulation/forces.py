@@ -85,13 +85,10 @@ class FiniteSpring(Force):
 class SoftCharge(Force):
     r"""Coulomb's force without its pole (Plummer's softening):
     :math:`f(r) = C r / (r^2 + \epsilon^2)^{3/2}`, with the potential energy
-    :math:`C / \sqrt{r^2 + \epsilon^2}`. Opposite charges that meet would
-    otherwise gain any speed, which no step of a fixed length can follow.
-
-    Args:
-        strength (float): Constant :math:`C` in newton square metre.
-        softening (float): Length :math:`\epsilon` in metre, below which the
-            force fades; at ten times it, 1.5 % of Coulomb's are missing.
+    :math:`C / \sqrt{r^2 + \epsilon^2}`, the strength :math:`C` in newton
+    square metre and the softening :math:`\epsilon` in metre; at ten times that
+    distance, 1.5 % of Coulomb's force are missing. Opposite charges that meet
+    would otherwise gain any speed, which no step of a fixed length can follow.
     """
     strength: float = 1.0
     softening: float = 0.1

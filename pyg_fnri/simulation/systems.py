@@ -173,15 +173,11 @@ class SignedCharges(Newtonian):
     0 (no interaction, which is never drawn), 1 (repulsion) and 2 (attraction),
     which ``forces`` are.
 
-    Under Coulomb's attraction, a close encounter in steps of fixed length
-    changes the energy at random; NRI's bound of each component of a force does
-    too. Here, the force is softened instead
-    (:class:`~pyg_fnri.simulation.SoftCharge`) and needs no clamp, steps are
-    half as long, and velocities are those at the instant of the frame, which
-    makes the integration one of second order. Without walls, the energy of a
-    system stays constant within 0.002 J, where more than 5 J are exchanged.
-    Motion is chaotic: an error of a micrometre grows to decimetres in some
-    systems within 10 s.
+    NRI's steps of fixed length and clamped forces change the energy at random
+    at each close encounter. Here, the force is softened
+    (:class:`~pyg_fnri.simulation.SoftCharge`) and not clamped, steps are half
+    as long, and velocities are those at the instant of the frame, which makes
+    the integration one of second order. ``datasets/README.md`` has its errors.
     """
     forces: Tuple[Force, ...] = (SoftCharge(), SoftCharge(-1.0))
     num_steps: int = 20_000
