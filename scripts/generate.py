@@ -34,7 +34,7 @@ from rich.console import Console
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.datasets.particle_systems import SPLITS
 from pyg_fnri.evaluation import make_table
-from pyg_fnri.evaluation.published import HORIZONS, ROLLOUT_MSE, published
+from pyg_fnri.evaluation.published import HORIZONS, ROLLOUT_MSE
 from pyg_fnri.metrics import RolloutMSE, static_rollout
 from pyg_fnri.nn import MinMaxScaling
 from pyg_fnri.training.cli import (
@@ -119,7 +119,7 @@ def print_card(splits: Sequence[ParticleSystems]) -> None:
     console.print(
         make_table('Share of the pairs that interact',
                    ['split', 'systems', *share, 'SHA-256 of x'], rows, '.3f'))
-    paper = published(ROLLOUT_MSE, train.name, 'static')
+    paper = ROLLOUT_MSE.get(train.name, {}).get('static')
     rows = {}
     if paper and train.num_particles == 5 and train.split_by == 'system':
         rows['paper'] = [*paper]

@@ -16,7 +16,7 @@ share of edges that are right, too.
 Runs are short by default; compare again with a higher --max-steps before
 believing it: runs that are there are trained on, not anew.
 
-Writes selection.csv and selection.png into --out, beside the such as
+Writes selection.csv and selection.png into --out, beside runs such as
 OUT/2-2-seed-0/best.ckpt, for scripts/infer.py.
 """
 import argparse

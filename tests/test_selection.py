@@ -182,6 +182,10 @@ def test_no_label_is_used(tiny_systems, tmp_path):
         })
     splits = [tiny_systems(name) for name in ('train', 'val', 'test')]
 
+    with pytest.raises(ValueError, match='at least two'):
+        select_layers(config, [(2, )], *splits[:2], splits[2][:1],
+                      str(tmp_path))
+
     def select(out):
         return select_layers(config, [(2, 2), (2, )], *splits,
                              str(tmp_path / out), seeds=(0, ),

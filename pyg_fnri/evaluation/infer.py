@@ -243,9 +243,8 @@ def draw_graphs(module: RelationalInference,
             data.edge_index, graph.edge_type,
             probability=type_confidence(graph.edge_type, graph.posterior))
         interacts = torch.stack([1 - q[:, 0] for q in graph.posterior], dim=-1)
-        out['heatmap.png'] = plot_adjacency(
-            data.edge_index, interacts.clamp(0, 1), particles=particles,
-            label='probability of a type other than 0')
+        out['heatmap.png'] = plot_adjacency(data.edge_index,
+                                            interacts.clamp(0, 1), particles)
     # As many frames as were looked at are as many as make a clear picture.
     num_steps = min(data.y.size(1) - 1, data.x.size(1))
     if (num_steps == 0 or data.x.size(2) < 4

@@ -4,8 +4,6 @@ Accuracies and errors are means over 5 runs, as published, with accuracies in
 per cent and mean squared errors in units of 1e-5 of min-max scaled positions
 and velocities.
 """
-from typing import Optional
-
 #: Table 1: data set -> row -> combined accuracy, then one per layer-graph.
 ACCURACY: dict[str, dict[str, tuple[float, ...]]] = {
     'springs_charges': {
@@ -82,12 +80,3 @@ EDGE_TYPES: dict[str, dict[str, tuple[int, ...]]] = {
         'sfnri': (3, ),
     },
 }
-
-
-def published(
-    table: dict[str, dict[str, tuple[float, ...]]],
-    dataset: str,
-    row: str,
-) -> Optional[tuple[float, ...]]:
-    """A row of a table, or None where the paper has none."""
-    return table.get(dataset, {}).get(row)

@@ -286,7 +286,7 @@ def write_pictures(
     if laws is not None:
         pictures['laws.png'] = plot_laws(laws.distance, laws.learned, laws.true,
                                          names=laws.names, seen=laws.seen,
-                                         unit=laws.unit,
+                                         errors=laws.error, unit=laws.unit,
                                          force_unit=laws.force_unit)
     for name, picture in pictures.items():
         with written_whole(os.path.join(out, name)) as path:

@@ -35,8 +35,7 @@ def relax_and_sweep(search: GraphSearch, evidence: ImpulseEvidence,
                     start: Optional[Tensor] = None) -> None:
     """Finds graphs by :func:`relax`, and sweeps over them with the last
     stages; with all, where one of the systems is too large to relax."""
-    num_nodes, width = _sizes(search)
-    entries = num_nodes * width * (width + evidence.change[0].numel())
+    _, entries = _sizes(search, evidence)
     if int(entries.max()) <= MAX_ENTRIES:
         search.choice = relax(search, evidence, annealing, start)
         annealing = annealing[-NUM_SWEPT:]
@@ -78,6 +77,8 @@ def relax(search: GraphSearch, evidence: ImpulseEvidence,
     options = search.options.double()
     for members in _parts(search, evidence):
         particles = _Particles(search, evidence, members)
+        if not bool(particles.effect.isfinite().all()):
+            raise ValueError(NOT_FINITE)
         log_prior, q = search.log_prior[members].double(
         ), start[members].double()
         pair, num_channels = particles.pair, options.size(1)
@@ -179,9 +180,10 @@ class _Particles:
         return out
 
 
-def _sizes(search: GraphSearch) -> tuple[Tensor, Tensor]:
-    """Particles of each system, and channels that act on the one with most of
-    them, twice :obj:`[num_systems]`."""
+def _sizes(search: GraphSearch,
+           evidence: ImpulseEvidence) -> tuple[Tensor, Tensor]:
+    """Of each system, the channels that act on the particle with most of them,
+    and the entries of all its particles' arrays, twice :obj:`[num_systems]`."""
     choices, system = search.choices, search.system
     particle = torch.cat([
         choices.receiver[search.active],
@@ -190,26 +192,20 @@ def _sizes(search: GraphSearch) -> tuple[Tensor, Tensor]:
     degree = particle.bincount(minlength=system.numel())
     width = search.options.size(1) * degree.new_zeros(
         search.num_systems).scatter_reduce(0, system, degree, 'amax')
-    return system[degree > 0].bincount(minlength=search.num_systems), width
+    num_nodes = system[degree > 0].bincount(minlength=search.num_systems)
+    return width, num_nodes * width * (width + evidence.change[0].numel())
 
 
 def _parts(search: GraphSearch, evidence: ImpulseEvidence) -> Iterator[Tensor]:
-    """The active choices of as many systems of about the same size as fit."""
-    active = search.active.nonzero().squeeze(-1)
-    owner = search.system[search.choices.receiver[active]]
-    num_nodes, width = _sizes(search)
+    """The active choices of about as many systems of one width as fit."""
+    width, entries = _sizes(search, evidence)
     order = width.argsort(stable=True)
-    members = active[order.argsort()[owner].argsort(stable=True)]
-    count = owner.bincount(minlength=search.num_systems)
-    num_rows = evidence.change[0].numel()
-    start = stop = filled = 0
-    for system in order.tolist():
-        # All are padded to the width of the last one.
-        size = int(width[system]) * (int(width[system]) + num_rows)
-        more = int(num_nodes[system])
-        if filled and (filled + more) * size > NUM_ENTRIES:
-            yield members[start:stop]
-            start, filled = stop, 0
-        stop, filled = stop + int(count[system]), filled + more
-    if stop > start:
-        yield members[start:stop]
+    block = entries[order].cumsum(0) // NUM_ENTRIES
+    part = torch.empty_like(order)
+    _, part[order] = torch.stack([width[order], block
+                                  ]).unique_consecutive(dim=1,
+                                                        return_inverse=True)
+    active = search.active.nonzero().squeeze(-1)
+    owner = part[search.system[search.choices.receiver[active]]]
+    for number in owner.unique():
+        yield active[owner == number]

@@ -40,7 +40,6 @@ def plot_multiplex(
     *,
     names: Optional[Sequence[str]] = None,
     probability: Optional[Array] = None,
-    position: Optional[Array] = None,
 ) -> Figure:
     r"""Draw the inferred multiplex graph of one system, a column and a colour
     per layer, below the true one; wrong edges are red.
@@ -58,8 +57,6 @@ def plot_multiplex(
         names: A name per layer.
         probability: Probability :obj:`[E, L]` of the inferred type; the paler
             an edge, the less certain it is.
-        position: Where to draw the particles, :obj:`[N, 2]`; on a circle by
-            default.
     """
     edges, inferred = to_array(edge_index).T, to_array(edge_type)
     true = None if edge_label is None else to_array(edge_label)
@@ -68,11 +65,9 @@ def plot_multiplex(
     opacity = np.ones(inferred.shape)
     if probability is not None:  # Even a doubtful edge stays visible.
         opacity = 0.15 + 0.85 * to_array(probability)
-    if position is None:
-        num_particles = edges.max() + 1
-        angle = np.pi / 2 - 2 * np.pi * np.arange(num_particles) / num_particles
-        position = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-    place = to_array(position)
+    num_particles = edges.max() + 1
+    angle = np.pi / 2 - 2 * np.pi * np.arange(num_particles) / num_particles
+    place = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     num_rows = 1 if true is None else 2
     scale = min(1., math.sqrt(12 / len(place)))  # many particles: finer lines
     figure, axes = make_panels(num_rows * num_layers, 2.5 / scale,
@@ -151,31 +146,19 @@ def _draw_edges(
             write_in_circle(ax, middle, text, color, 9 * scale)
 
 
-def plot_adjacency(
-    edge_index: Array,
-    probability: Array,
-    *,
-    names: Optional[Sequence[str]] = None,
-    particles: Optional[Sequence[Any]] = None,
-    label: str = 'probability',
-) -> Figure:
-    r"""Draw a heat map per layer of one system: the row is the receiver, the
-    column the sender. Pairs without a candidate edge are beige.
+def plot_adjacency(edge_index: Array, probability: Array,
+                   particles: Sequence[Any]) -> Figure:
+    r"""Draw how probable interactions of one system are, a heat map per layer:
+    the row is the receiver, the column the sender. Pairs without a candidate
+    edge are beige.
 
     Args:
         edge_index: Candidate edges :obj:`[2, E]`.
-        probability: Probability of each edge and layer, :obj:`[E, L]`, such
-            as that of any interaction, 1 minus that of type 0.
-        names: A name per layer.
-        particles: A name per particle; by default 0, 1, ... of those that
-            have edges.
-        label: What the shades mean.
+        probability: Probability of a type other than 0, :obj:`[E, L]`.
+        particles: A name per particle.
     """
     (sender, receiver), values = to_array(edge_index), to_array(probability)
-    if particles is None:
-        particles = range(max(sender.max(), receiver.max()) + 1)
     num_layers, num_particles = values.shape[1], len(particles)
-    names = names or [f'layer {layer}' for layer in range(num_layers)]
     matrix = np.full((num_layers, num_particles, num_particles), np.nan)
     matrix[:, receiver, sender] = values.T
     ticks = range(0, num_particles, -(-num_particles // MOST_NAMES))
@@ -185,13 +168,13 @@ def plot_adjacency(
     for layer, ax in enumerate(axes):
         image = ax.imshow(matrix[layer], cmap='Blues', vmin=0, vmax=1)
         ax.set_facecolor(NO_EDGE)
-        name_layer(ax, names[layer], layer_color(layer))
+        name_layer(ax, f'layer {layer}', layer_color(layer))
         ax.set_xticks(ticks, texts, rotation=0 if upright else 90)
         ax.set_yticks(ticks, texts)
         ax.set_xlabel('sender', fontsize=9, color=INK)
         ax.set_ylabel('receiver', fontsize=9, color=INK)
         pale_ticks(ax)
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
-    bar.set_label(label, fontsize=9, color=INK)
+    bar.set_label('probability of a type other than 0', fontsize=9, color=INK)
     pale_ticks(bar.ax)
     return figure

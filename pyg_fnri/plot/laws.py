@@ -10,7 +10,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from pyg_fnri.metrics import relative_law_error
 from pyg_fnri.metrics.errors import interpolate, supported_distances
 from pyg_fnri.plot.style import (
     DASHES,
@@ -33,8 +32,9 @@ def plot_laws(
     learned: Array,
     true: Optional[Array] = None,
     *,
-    names: Optional[Sequence[str]] = None,
-    seen: Union[Array, Sequence[Array], None] = None,
+    names: Sequence[str],
+    seen: Sequence[Array],
+    errors: Optional[Sequence[float]] = None,
     unit: str = 'm',
     force_unit: str = 'N',
 ) -> Figure:
@@ -48,45 +48,34 @@ def plot_laws(
             where repulsive, :obj:`[C, K]`.
         true: The true laws, :obj:`[C, K]`.
         names: A name per channel.
-        seen: Distances of pairs in the data, :obj:`[num_seen]`, or a list of
-            such, one per channel. Each panel shows their density and, given
-            true laws, the :func:`~pyg_fnri.metrics.relative_law_error`.
+        seen: For each channel, distances of pairs in the data,
+            :obj:`[num_seen]`, whose density is drawn.
+        errors: The :func:`~pyg_fnri.metrics.relative_law_error` of each.
         unit: Unit of the distances.
         force_unit: Unit of the laws.
     """
     at, laws = to_array(distance), to_array(learned)
     truths = None if true is None else to_array(true)
-    names = names or [f'channel {channel}' for channel in range(len(laws))]
-    if seen is None:
-        sights: Any = []
-        supports = [np.linspace(at[0], at[-1], 1000)] * len(laws)
-    else:
-        alone = isinstance(seen, (Tensor, np.ndarray))
-        sights = [seen] * len(laws) if alone else seen
-        supports = [supported_distances(at, sight) for sight in sights]
+    supports = [supported_distances(at, sight) for sight in seen]
     width = {1: 5.2, 2: 4.5}.get(len(laws), 3.6)
     figure, axes = make_panels(len(laws), width, height=2.8)
     rights = [min(1.08 * support.max(), at[-1]) for support in supports]
     for channel, (ax, support, right) in enumerate(zip(axes, supports, rights)):
-        color, law = layer_color(channel), laws[[channel]]
+        color, curves = layer_color(channel), laws[[channel]]
         name_layer(ax, names[channel], color)
-        curves = law
         if truths is not None:
-            curves = np.concatenate([law, truths[[channel]]])
+            curves = np.stack([laws[channel], truths[channel]])
             dark = tuple(0.3 * np.array(to_rgb(color)))
             ax.plot(at, truths[channel], color=dark, lw=1.3, ls=DASHES,
                     zorder=4)
         values = interpolate(at, curves, support)
-        _set_limits(ax, right, values, ground=0. if seen is None else 0.24)
-        if seen is not None:
-            _draw_density(ax, to_array(sights[channel]), right)
+        _set_limits(ax, right, values)
+        _draw_density(ax, to_array(seen[channel]), right)
         ax.axhline(0, color=INK, lw=0.8, zorder=1)
-        _draw_law(ax, at, law[0], support, color)
-        if truths is not None and seen is not None:
-            error = relative_law_error(at, law, truths[[channel]],
-                                       sights[channel]).item()
+        _draw_law(ax, at, laws[channel], support, color)
+        if errors is not None:
             first, last = values[0, [support.argmin(), support.argmax()]]
-            _write_error(ax, error, rising=last > first)
+            _write_error(ax, errors[channel], rising=last > first)
         ax.set_xlabel(f'distance ({unit})', fontsize=9, color=INK)
     axes[0].set_ylabel(f'force ({force_unit}), + repels', fontsize=9, color=INK)
     handles = [Line2D([], [], color=INK, lw=4, alpha=0.65, label='learned')]
@@ -98,17 +87,16 @@ def plot_laws(
     if truths is not None:
         handles.append(
             Line2D([], [], color=INK, lw=1.3, ls=DASHES, label='true'))
-    if seen is not None:
-        handles.append(
-            Line2D([], [], color=GROUND, lw=8, solid_capstyle='butt',
-                   label='distances seen'))
+    handles.append(
+        Line2D([], [], color=GROUND, lw=8, solid_capstyle='butt',
+               label='distances seen'))
     add_legend(figure, handles)
     return figure
 
 
-def _set_limits(ax: Axes, right: float, values: np.ndarray,
-                ground: float) -> None:
-    """Limits for the values where the law is supported, :obj:`[*, Q]`."""
+def _set_limits(ax: Axes, right: float, values: np.ndarray) -> None:
+    """Limits for the values where the law is supported, :obj:`[*, Q]`, with
+    room for the density below them."""
     # The most extreme values in full, unless they are far off the others: at
     # close encounters a charge's force is a hundred times the usual.
     least, low, high, most = np.quantile(values, [0., 0.05, 0.95, 1.])
@@ -118,7 +106,7 @@ def _set_limits(ax: Axes, right: float, values: np.ndarray,
     high = most if high < most < high + reach else high
     span = (high - low) or 1.
     ax.set_xlim(0, right)
-    ax.set_ylim(low - (0.05 + ground) * span, high + 0.15 * span)
+    ax.set_ylim(low - 0.29 * span, high + 0.15 * span)
     ticks = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     near = (ticks > low - 0.04 * span) & (ticks < high + 0.1 * span)
     ax.set_yticks(ticks[near])

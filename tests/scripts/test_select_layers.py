@@ -22,10 +22,8 @@ def test_own_data(script, own_root, own_table, tmp_path, capsys):
         'accelerator=cpu'
     ])
     assert {path.name
-            for path in out.iterdir()} == {
-                '2-seed-0', '2-2-seed-0', 'selection.csv', 'selection.json',
-                'selection.png'
-            }
+            for path in out.iterdir()
+            } == {'2-seed-0', '2-2-seed-0', 'selection.csv', 'selection.png'}
     table = pd.read_csv(out / 'selection.csv', dtype={'candidate': str})
     assert table['edge_accuracy'].notna().tolist() == [True, False]
     chosen = table[table['recommended']]['candidate'].item()
