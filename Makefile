@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo example test test-slow lint format count clean
+.PHONY: help demo example test test-slow coverage lint format count clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,9 @@ test: $(VENV)/.installed  ## Run the tests
 
 test-slow: $(VENV)/.installed  ## Run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
+
+coverage: $(VENV)/.installed  ## Say which lines the tests run
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report term:skip-covered
 
 lint: $(VENV)/.installed  ## Check style and types
 	$(BIN)/flake8 pyg_fnri scripts benchmarks tests

@@ -72,18 +72,13 @@ class Curve(NamedTuple):
     sampled: bool = False
 
 
-CURVES = {
-    'frames':
-    Curve('num_observed', (10, 15, 20, 30, 49), (4, 6), True),
-    'noise':
-    Curve('noise_percent', (0, 0.5, 1, 2, 5), (0, 5), True),
-    'systems':
-    Curve('num_training', (10, 20, 50, 100, 500, 1_000, 5_000, 50_000), (4, 6)),
-    'particles':
-    Curve('num_particles', (3, 5, 8, 10, 15, 20), (3, 5)),
-    'interval':
-    Curve('interval', (0.05, 0.1, 0.2, 0.3, 0.5), (0.1, 0.2)),
-}
+_SIZES = (10, 20, 50, 100, 500, 1_000, 5_000, 50_000)
+CURVES = dict(
+    frames=Curve('num_observed', (10, 15, 20, 30, 49), (4, 6), True),
+    noise=Curve('noise_percent', (0, 0.5, 1, 2, 5), (0, 5),
+                True), systems=Curve('num_training', _SIZES, (4, 6)),
+    particles=Curve('num_particles', (3, 5, 8, 10, 15, 20), (3, 5)),
+    interval=Curve('interval', (0.05, 0.1, 0.2, 0.3, 0.5), (0.1, 0.2)))
 #: Where figures are in a record, and their columns.
 COLUMNS = {
     'figures.refined.combined': 'combined',
@@ -162,8 +157,7 @@ def find_laws(
     noise = condition.noise_percent / 100 * clean.x.flatten(0, 1).std(0)
     generator = torch.Generator().manual_seed(seed)
     data = add_noise(clean, noise, generator)
-    module = build_module(
-        Config(data.x.size(-1), condition.num_observed, TYPES, seed=seed))
+    module = build_module(Config(4, condition.num_observed, TYPES, seed=seed))
     module.fit_units(data.x)
     model = module.with_laws(interval=condition.interval,
                              half_width=5.0).model.eval()
@@ -179,12 +173,10 @@ def find_laws(
     curves = law_curves(model.decoder.layer,
                         open_systems(condition, seed, 'test', root),
                         accuracy.compute().relabelling)
-    return model, noise, {
-        'confirmed': discovery.confirmed,
-        'law_error': curves.error and dict(zip(curves.names, curves.error)),
-        'noise': noise.tolist(),
-        'discovery_seconds': seconds
-    }
+    law_error = curves.error and dict(zip(curves.names, curves.error))
+    return model, noise, dict(confirmed=discovery.confirmed,
+                              law_error=law_error, noise=noise.tolist(),
+                              discovery_seconds=seconds)
 
 
 def open_systems(condition: Condition, seed: int, split: str,
@@ -223,9 +215,8 @@ def read(out: Path) -> pd.DataFrame:
     for number, layer in enumerate(LAYERS):
         layers = found.get('figures.refined.layers', frame['combined'])
         frame[layer] = layers.astype(object).str[number]
-    frame = frame.astype(float) * [
-        1 if 's of' in name else 100 for name in frame
-    ]
+    percent = [1 if 's of' in name else 100 for name in frame]
+    frame = frame.astype(float) * percent
     name = found['point'].str.extract('(.*)-seed(.*)')
     conditions = found[[f'condition.{field}' for field in Condition._fields]]
     return conditions.set_axis(Condition._fields, axis=1).join(frame).assign(

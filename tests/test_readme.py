@@ -1,6 +1,5 @@
-"""What the README says is so: its code runs, its commands and paths exist."""
+"""What README and docs say is so: code runs, commands and paths exist."""
 import argparse
-import configparser
 import importlib.util
 import re
 import runpy
@@ -10,23 +9,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from short_discovery import shorten
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / 'README.md').read_text()
-DOCUMENTS = [
-    'README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'datasets/README.md',
-    'results/README.md'
-]
-PARTS = {
-    path.name
-    for path in (ROOT / 'pyg_fnri').iterdir()
-    if path.suffix in ('', '.py') and not path.name.startswith('__')
-}
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT))
+    for pattern in ('*.md', 'docs/*.md', 'datasets/*.md', 'results/*.md')
+    for path in ROOT.glob(pattern))
+TEXTS = {name: (ROOT / name).read_text() for name in DOCUMENTS}
 # On a line of its own, perhaps with a comment, or quoted in the text.
 COMMAND = re.compile(
-    r'^python (scripts/\w+\.py)([^#\n]*)|`python (scripts/\w+\.py)([^`]*)`',
-    re.MULTILINE)
+    r'^python ((?:scripts|benchmarks)/[\w/]+\.py)([^#\n]*)|'
+    r'`python ((?:scripts|benchmarks)/[\w/]+\.py)([^`]*)`', re.MULTILINE)
 
 
 class Parsed(Exception):
@@ -42,54 +35,55 @@ def one_thread():
     torch.set_num_threads(num_threads)
 
 
-def python_blocks():
-    """The code of each block, and the line of the README that it starts on."""
-    for match in re.finditer(r'^```python\n(.*?)^```$', README,
-                             re.DOTALL | re.MULTILINE):
-        yield README[:match.start(1)].count('\n'), match[1]
+@pytest.fixture
+def run_blocks(tmp_path, monkeypatch, one_thread):
+    """Runs all Python blocks of a document, as one module."""
+    def run(name):
+        text = TEXTS[name]
+        lines = [''] * text.count('\n')  # An error names the document's line.
+        for match in re.finditer(r'^```python\n(.*?)^```$', text,
+                                 re.DOTALL | re.MULTILINE):
+            start = text[:match.start(1)].count('\n')
+            lines[start:start + match[1].count('\n')] = match[1].splitlines()
+        # A module of a file, as classes of users are.
+        path = tmp_path / 'document.py'
+        path.write_text('\n'.join(lines))
+        monkeypatch.chdir(tmp_path)
+        spec = importlib.util.spec_from_file_location('document', path)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, 'document', module)
+        spec.loader.exec_module(module)
+        return module
+
+    return run
 
 
-def section(title):
-    """The text below a heading, up to the next."""
-    return re.split(rf'^#+ {title}\n', README,
-                    flags=re.MULTILINE)[1].split('\n#')[0]
+def test_code_of_the_readme_runs(run_blocks):
+    readme = run_blocks('README.md')
+    assert str(readme.data) == ('Data(x=[5, 49, 4], edge_index=[2, 20], '
+                                'edge_label=[20, 2], y=[5, 49, 4])')
+    assert readme.h.shape == (5, 49, 32) and readme.out.shape == (5, 7)
+    assert len(readme.own) == 3
 
 
-def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch,
-                                               one_thread):
-    lines = [''] * README.count('\n')
-    for start, code in python_blocks():
-        lines[start:start + code.count('\n')] = code.splitlines()
-    # A module of a file, as classes of users are; an error in it names the
-    # README's line.
-    path = tmp_path / 'readme.py'
-    path.write_text('\n'.join(lines))
-    monkeypatch.chdir(tmp_path)
-    spec = importlib.util.spec_from_file_location('readme', path)
-    tour = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, 'readme', tour)
-    shorten(monkeypatch)  # What it finds is tested elsewhere.
-    spec.loader.exec_module(tour)
-    # The shapes that the comments promise.
-    assert str(tour.train[0]) == ('Data(x=[5, 49, 4], edge_index=[2, 20], '
-                                  'edge_label=[20, 2], y=[5, 49, 4])')
+def test_code_of_the_tour_runs(run_blocks):
+    tour = run_blocks('docs/tour.md')
     assert tour.spring.shape == tour.charge.shape == (640, 2)
     assert tour.future.shape == (160, 50, 4)
     assert tour.later.shape == (5, 20, 4)
     assert tour.edge_attr.shape == (20, 4)
-    assert tour.h.shape == (5, 49, 32) and tour.out.shape == (5, 7)
     assert tour.law(torch.ones(3)).shape == (2, 3)
     assert tour.mine.names == ['spring', 'yukawa']
     assert tour.own[0].x.shape == tour.own[0].y.shape == (5, 20, 4)
-    assert (tmp_path / 'graph.png').stat().st_size > 0
 
 
 def test_scripts_take_the_arguments_shown(monkeypatch):
     monkeypatch.chdir(ROOT)  # Files of arguments are named from here.
     commands = {(match[1] or match[3], match[2] or match[4] or '')
-                for match in COMMAND.finditer(README)}
+                for text in TEXTS.values()
+                for match in COMMAND.finditer(text)}
     shown = {script for script, _ in commands}
-    assert shown == {f'scripts/{p.name}' for p in ROOT.glob('scripts/*.py')}
+    assert shown >= {f'scripts/{p.name}' for p in ROOT.glob('scripts/*.py')}
     parse_args = argparse.ArgumentParser.parse_args
 
     def only_parse(*args):
@@ -103,37 +97,24 @@ def test_scripts_take_the_arguments_shown(monkeypatch):
 
 
 @pytest.mark.parametrize('name', DOCUMENTS)
-def test_links_lead_somewhere(name):
-    for target in re.findall(r'\]\((?!https?://|#)([^)#]+)',
-                             (ROOT / name).read_text()):
+def test_links_and_targets_exist(name):
+    for target in re.findall(r'\]\((?!https?://|#)([^)#]+)', TEXTS[name]):
         assert ((ROOT / name).parent / target).exists(), target
-
-
-@pytest.mark.parametrize('name', DOCUMENTS)
-def test_targets_of_make_exist(name):
     known = re.findall(r'^([a-z-]+):', (ROOT / 'Makefile').read_text(),
                        re.MULTILINE)
-    text = (ROOT / name).read_text()
-    for target in re.findall(r'^make ([a-z-]+)|`make ([a-z-]+)', text,
+    for target in re.findall(r'^make ([a-z-]+)|`make ([a-z-]+)', TEXTS[name],
                              re.MULTILINE):
         assert ''.join(target) in known
 
 
 def test_tree_is_the_tree_there_is():
-    tree = section('The tree').split('```')[1]
-    shown = re.findall(r'^( *)(\S+)', tree, re.MULTILINE)
-    top = {name for indent, name in shown if not indent}
-    assert {name.rstrip('/') for indent, name in shown if indent} == PARTS
-    for name in top:
+    tree = TEXTS['docs/design.md'].split('## The tree')[1].split('```')[1]
+    shown = re.findall(r'^  (\S+)', tree, re.MULTILINE)
+    parts = {
+        path.name
+        for path in (ROOT / 'pyg_fnri').iterdir()
+        if path.suffix in ('', '.py') and not path.name.startswith('__')
+    }
+    assert {name.rstrip('/') for name in shown} == parts
+    for name in re.findall(r'^(\S+)/', tree, re.MULTILINE):
         assert (ROOT / name).is_dir(), name
-
-
-def test_table_of_dependencies_is_complete():
-    config = configparser.ConfigParser()
-    config.read(ROOT / 'setup.cfg')
-    required = re.findall(r'^[\w-]+', config['options']['install_requires'],
-                          re.MULTILINE)
-    table = re.findall(r'^\| (`.*?) \|', section('Installation as a library'),
-                       re.MULTILINE)
-    listed = re.findall(r'`([\w-]+)`', ' '.join(table))
-    assert sorted(listed) == sorted(required)

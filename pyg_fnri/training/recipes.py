@@ -211,9 +211,8 @@ class Recipe(ABC):
 class PaperRecipe(Recipe):
     r"""The paper's experimental section: 500 epochs of 10-step rollouts.
 
-    Adam at 5e-4, halved every 200 epochs; batches of 128; :math:`\tau = 0.5`;
-    Gaussian likelihood of variance 5e-5 in min-max units; a true state every
-    :math:`M = 10` steps.
+    Adam at 5e-4, halved every 200 epochs; batches of 128; a Gaussian
+    likelihood in min-max units.
 
     Args:
         variance: :math:`\sigma^2` of the likelihood, in min-max units squared.
@@ -261,14 +260,11 @@ class PaperRecipe(Recipe):
 class QuickRecipe(Recipe):
     r"""Minutes on two cores instead of days.
 
-    What makes the difference: encoder and decoder work on standardised
-    inputs and on the residual of a least-squares linear step
-    (:class:`~pyg_fnri.nn.LinearStep`, which also finds the walls); one-step
-    targets at random frames of both halves of the trajectory (the observed
-    one has the close encounters, and one step from a true state leaves
-    nothing to compress); a robust likelihood; samples at a high temperature,
-    whose gradients are less noisy; the null channel dropped; both directions
-    of a pair tied.
+    Encoder and decoder work on standardised inputs and on the residual of a
+    linear step (:class:`~pyg_fnri.nn.LinearStep`, which also finds the walls);
+    one-step targets at random frames of both halves of the trajectory; a
+    robust likelihood; samples at a high temperature, whose gradients are less
+    noisy; the null channel dropped; both directions of a pair tied.
 
     Args:
         variance: Variance of the likelihood's core, in units of the linear
@@ -471,11 +467,7 @@ class EMSettings:
 class EMRecipe(EMSettings, QuickRecipe):
     """The quick recipe, fewer steps of it, as the start of an
     :class:`~pyg_fnri.training.ExpectationMaximisation`: four edges in five
-    are enough of one.
-
-    Args:
-        max_steps: Steps of the quick recipe.
-    """
+    are enough of one."""
     max_steps: int = 2_500
 
     def __post_init__(self) -> None:
