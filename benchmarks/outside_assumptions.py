@@ -234,12 +234,14 @@ def run(name: str, scale: str, place: Path, root: str) -> dict[str, Any]:
                             torch.Generator().manual_seed(0))
         check = check_laws(laws.model, networks.model, held_out,
                            networks.linear_step, networks.units)
+        scores = asdict(check)
+        scores['findings'] = [f._asdict() for f in check.findings]
         guess, _ = networks.model.infer(held_out)
         refined = refine(laws.model, held_out).edge_type
     except ValueError as refusal:
         return dict(out, holds=False, verdict=f'No laws are fitted: {refusal}')
     return dict(
-        out, holds=check.holds, verdict=str(check), check=asdict(check),
+        out, holds=check.holds, verdict=str(check), check=scores,
         encoder_accuracy=networks.accuracies(guess, held_out)['accuracy'],
         refined_accuracy=laws.accuracies(refined, held_out)['accuracy'])
 
