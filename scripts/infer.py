@@ -38,6 +38,7 @@ from typing import Optional
 
 import pandas as pd
 
+from pyg_fnri.datasets.reading import Reading
 from pyg_fnri.evaluation import (
     OwnSystems,
     check_results,
@@ -55,7 +56,6 @@ from pyg_fnri.training.cli import (
     OwnData,
     errors_in_one_line,
     given,
-    given_reading,
 )
 
 
@@ -99,7 +99,7 @@ def main(argv: Optional[list[str]] = None) -> None:
         dataset = open_systems(module.config, args.data, args.root,
                                edges=own.get('edges'), window=own.get('window'),
                                stride=own.get('stride'),
-                               reading=given_reading(args))
+                               reading=given(args, Reading))
         check_sizes(module.units, dataset._data.x)
         infer = infer_shared if args.shared else infer_each
         table, network, first = infer(module, dataset, args.refine)
