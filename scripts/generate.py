@@ -107,10 +107,9 @@ def print_card(splits: Sequence[ParticleSystems]) -> None:
         f'{train.name}: {train.system}; {train.num_particles} particles, '
         f'{train.x.shape[1]} frames, {train.frame_interval:g} s apart, seed '
         f'{train.seed}, split by {train.split_by}')
-    for dataset in splits:
-        console.print(f'  {dataset.processed_paths[0]}')
     rows: dict[str, list[Any]] = {}
     for dataset in splits:
+        console.print(f'  {dataset.processed_paths[0]}')
         share = interacting_share(dataset)
         rows[dataset.split] = [
             f'{len(dataset):,}', *share.values(),
@@ -119,10 +118,10 @@ def print_card(splits: Sequence[ParticleSystems]) -> None:
     console.print(
         make_table('Share of the pairs that interact',
                    ['split', 'systems', *share, 'SHA-256 of x'], rows, '.3f'))
-    paper = ROLLOUT_MSE.get(train.name, {}).get('static')
     rows = {}
-    if paper and train.num_particles == 5 and train.split_by == 'system':
-        rows['paper'] = [*paper]
+    if train.num_particles == 5 and train.split_by == 'system':
+        paper = ROLLOUT_MSE.get(train.name, {})
+        rows = {'paper': [*paper[row]] for row in paper if row == 'static'}
     errors = static_error(train, test).values()
     rows['here, test split'] = [1e5 * error for error in errors]
     console.print(
