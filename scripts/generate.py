@@ -118,10 +118,10 @@ def print_card(splits: Sequence[ParticleSystems]) -> None:
     console.print(
         make_table('Share of the pairs that interact',
                    ['split', 'systems', *share, 'SHA-256 of x'], rows, '.3f'))
+    paper = ROLLOUT_MSE.get(train.name, {}).get('static')
     rows = {}
-    if train.num_particles == 5 and train.split_by == 'system':
-        paper = ROLLOUT_MSE.get(train.name, {})
-        rows = {'paper': [*paper[row]] for row in paper if row == 'static'}
+    if paper and train.num_particles == 5 and train.split_by == 'system':
+        rows['paper'] = [*paper]
     errors = static_error(train, test).values()
     rows['here, test split'] = [1e5 * error for error in errors]
     console.print(

@@ -12,8 +12,7 @@ from pyg_fnri.evaluation import (
     check_results,
     check_sizes,
     draw_graphs,
-    infer_each,
-    infer_shared,
+    infer_graphs,
     observe,
     open_systems,
     present_results,
@@ -141,7 +140,7 @@ def test_another_unit_is_told(unit, said):
 
 def test_each_system_has_the_graph_of_its_own(module, open_table):
     dataset = open_table([3, 5, 2])
-    table, network, first = infer_each(module, dataset, batch_size=2)
+    table, network, first = infer_graphs(module, dataset, batch_size=2)
     for name, data in zip(dataset.system_names, dataset):
         expected = module.model.predict(observe(data, 6))
         rows = table[table.system == name]
@@ -149,7 +148,6 @@ def test_each_system_has_the_graph_of_its_own(module, open_table):
     types = [graph.edge_type for _, graph in first]
     assert [len(t) for t in types] == [6, 20, 2]
     assert types[1].equal(module.model.predict(first[1][0]))
-    assert len(infer_each(module, dataset, num_first=2).first) == 2
     # All are parts of one network.
     assert network.number_of_nodes() == 10
     ids = nx.get_edge_attributes(network, 'id').values()
@@ -160,29 +158,30 @@ def test_each_system_has_the_graph_of_its_own(module, open_table):
 
 def test_shared_graph_is_that_of_all_systems(module, open_table):
     dataset = open_table([4] * 3)
-    table, network, first = infer_shared(module, dataset)
+    table, network, first = infer_graphs(module, dataset, shared=True)
     assert 'system' not in table and network.number_of_nodes() == 4
     expected = shared_graph(module.model, [observe(d, 6) for d in dataset])
     assert table.type.tolist() == expected.edge_type.flatten().tolist()
     assert all(graph.edge_type.equal(expected.edge_type) for _, graph in first)
     with pytest.raises(ValueError, match="'p3' is in only one"):
-        infer_shared(module, open_table([3, 3, 4]))
+        infer_graphs(module, open_table([3, 3, 4]), shared=True)
 
 
 def test_graphs_are_refined_on_demand(module, open_table):
     dataset = open_table([3, 3])
-    for infer in (infer_each, infer_shared):
-        plain, refined = (infer(module, dataset, refined).table.probability
+    for shared in (True, False):
+        plain, refined = (infer_graphs(module, dataset, refined,
+                                       shared).table.probability
                           for refined in (False, True))
         assert not np.allclose(plain, refined)
     refined = refine(module.model, observe(dataset[0], 6))
-    assert len(plain) == refined.edge_type.numel()
+    assert len(plain) == 2 * refined.edge_type.numel()
 
 
 def test_graphs_and_what_follows_are_drawn(module, open_table, capsys):
     def draw(dataset):
         return draw_graphs(module,
-                           infer_each(module, dataset).first,
+                           infer_graphs(module, dataset).first,
                            dataset.system_names, dataset.particle_names[0])
 
     pictures = draw(open_table([3, 4]))
