@@ -70,7 +70,6 @@ class Misspecified(Newtonian):
         """The accelerations that come on top, :obj:`[S, N, D]`."""
 
     def simulate(self, edge_types: np.ndarray, seed: int,
-                 num_threads: Optional[int] = None,
                  progress: bool = False) -> np.ndarray:
         num_systems, _, num_particles, _ = edge_types.shape
         shape = (num_systems, num_particles, self.num_dimensions)
@@ -81,12 +80,12 @@ class Misspecified(Newtonian):
                             seed, 100, num_systems))
         # Side by side, as many as the cache holds.
         return np.concatenate([
-            self._move(*(part[first:first + 64] for part in start))
+            self._steps(*(part[first:first + 64] for part in start))
             for first in range(0, num_systems, 64)
         ])
 
-    def _move(self, interacts: np.ndarray, position: np.ndarray,
-              velocity: np.ndarray, trait: np.ndarray) -> np.ndarray:
+    def _steps(self, interacts: np.ndarray, position: np.ndarray,
+               velocity: np.ndarray, trait: np.ndarray) -> np.ndarray:
         def acceleration() -> np.ndarray:
             force = self.pairwise(interacts, position)
             now = Moment(force, interacts, position, velocity, trait)

@@ -15,18 +15,14 @@ from pyg_fnri.data import Array, adjacency_to_edge_label, fully_connected
 Probability = Union[Tensor, Sequence[Tensor]]
 
 
-def to_adjacency(
-    edge_index: Tensor,
-    edge_type: Tensor,
-    num_nodes: Optional[int] = None,
-) -> Tensor:
+def to_adjacency(edge_index: Tensor, edge_type: Tensor,
+                 num_nodes: Optional[int] = None) -> Tensor:
     """Makes one adjacency matrix per layer, `[L, N, N]`: row the receiver,
     column the sender, 0 where there is no edge.
 
     Args:
         edge_index (Tensor): Edges, `[2, E]`.
-        edge_type (Tensor): What to put into the matrices, `[E, L]`: types, or
-            probabilities or other weights.
+        edge_type (Tensor): Types, probabilities or other weights, `[E, L]`.
         num_nodes (int, optional): The number `N` of particles.
             (default: as many as `edge_index` asks for)
     """
@@ -40,9 +36,8 @@ def to_adjacency(
 
 
 def from_adjacency(
-    adjacency: Array,
-    edge_index: Optional[Tensor] = None,
-) -> tuple[Tensor, Tensor]:
+        adjacency: Array,
+        edge_index: Optional[Tensor] = None) -> tuple[Tensor, Tensor]:
     """Makes `edge_index` `[2, E]` and `edge_type` `[E, L]` of one adjacency
     matrix per layer, the way back from :func:`to_adjacency`. Those that
     interact are `edge_index[:, edge_type.any(-1)]`.
@@ -72,60 +67,49 @@ def to_pandas(
     systems: Optional[Sequence[Any]] = None,
     particles: Optional[Sequence[Sequence[Any]]] = None,
 ) -> pd.DataFrame:
-    """Lists all candidate edges, one row per edge and layer.
+    """Lists all candidate edges, one row per edge and layer, in the columns
+    `system`, `sender`, `receiver`, `layer`, `type` (0 = no interaction) and
+    `probability` (of that type; NaN if not given).
 
     Args:
         data (Data): One system, or a batch of them.
         edge_type (Tensor): Types, `[E, L]` integer.
         names (sequence, optional): What each layer is called.
-            (default: 0, 1, ...)
         probability (Tensor or sequence of Tensor, optional): How probable the
             types are, `[E, L]`; or the probability of every type, `[E, K]`
             for each layer, as a model's `posterior` gives it.
         systems (sequence, optional): What each system is called.
-            (default: 0, 1, ...)
         particles (sequence of sequences, optional): What the particles of
-            each system are called. (default: 0, 1, ... in each system)
-
-    Returns:
-        The columns `system`, `sender`, `receiver`, `layer`, `type` (0 = no
-        interaction) and `probability` (of that type; NaN if not given), in the
-        order of `edge_index`, then of the layers.
+            each system are called. (default for all names: 0, 1, ...)
     """
     _check_shapes(data.edge_index, edge_type)
     num_edges, num_layers = edge_type.shape
-    layers = _names(names, num_layers)
-    system, particle = _nodes(data, systems, particles)
+    nodes = _nodes(data, systems, particles)
     sender, receiver = data.edge_index.repeat_interleave(num_layers, 1).tolist()
     edge_type = edge_type.detach().cpu()
     if edge_type.is_floating_point() or bool((edge_type < 0).any()):
-        raise ValueError(
-            f'edge_type must hold integers 0, 1, 2, ..., but holds '
-            f'{edge_type.min()} of {edge_type.dtype}.')
+        raise ValueError(f'edge_type must hold integers 0, 1, 2, ..., but '
+                         f'holds {edge_type.min()} of {edge_type.dtype}.')
+    edge_type = edge_type.long()
     if probability is None:
-        chosen = torch.full(edge_type.shape, torch.nan)
-    elif isinstance(probability, Tensor):
-        chosen = probability
-    else:
-        chosen = torch.stack([
-            of_types.cpu()[torch.arange(num_edges), types]
-            for of_types, types in zip(probability,
-                                       edge_type.long().t(), strict=True)
+        probability = torch.full(edge_type.shape, torch.nan)
+    elif not isinstance(probability, Tensor):
+        rows = torch.arange(num_edges)
+        probability = torch.stack([
+            of_types.cpu()[rows, types]
+            for of_types, types in zip(probability, edge_type.t(), strict=True)
         ], dim=1)
-    if chosen.shape != edge_type.shape:
+    if probability.shape != edge_type.shape:
         raise ValueError(f'probability must be {list(edge_type.shape)}, as '
-                         f'edge_type is, but is {list(chosen.shape)}.')
+                         f'edge_type is, but is {list(probability.shape)}.')
     return pd.DataFrame({
-        'system': [system[node] for node in receiver],
-        'sender': [particle[node] for node in sender],
-        'receiver': [particle[node] for node in receiver],
-        'layer':
-        layers * num_edges,
-        'type':
-        edge_type.long().flatten().numpy(),
-        'probability':
-        chosen.detach().cpu().double().flatten().numpy(),
-    })
+        'system': [nodes[i][0] for i in receiver],
+        'sender': [nodes[j][1] for j in sender],
+        'receiver': [nodes[i][1] for i in receiver],
+        'layer': _names(names, num_layers) * num_edges,
+        'type': edge_type.flatten().numpy(),
+        'probability': probability.detach().cpu().double().flatten().numpy(),
+    })  # yapf: disable
 
 
 def to_networkx(
@@ -156,28 +140,22 @@ def to_networkx(
         data, edge_type, names, probability, systems, particles: As with
             :func:`to_pandas`.
         undirected (bool): Whether to make one edge of both directions.
-            (default: `False`)
     """
     table = to_pandas(data, edge_type, names, probability, systems, particles)
     graph = nx.MultiGraph() if undirected else nx.MultiDiGraph()
-    system, particle = _nodes(data, systems, particles)
-    for node in range(len(system)):
-        graph.add_node(node, system=system[node], particle=particle[node])
-    layers = _names(names, edge_type.size(1))
-    edges = [(*ends, layer) for ends in data.edge_index.t().tolist()
-             for layer in layers]
-    found = dict(
-        zip(edges, zip(table['type'].tolist(), table['probability'].tolist())))
-    if len(found) < len(edges):
-        raise ValueError(f'The names of the layers, {layers}, and the '
-                         f'candidate edges must differ.')
-    seen = set()
+    for i, (system, own) in enumerate(_nodes(data, systems, particles)):
+        graph.add_node(i, system=system, particle=own)
+    ends = data.edge_index.repeat_interleave(edge_type.size(1), 1).tolist()
+    keys = zip(*ends, table['layer'])
+    found = dict(zip(keys, zip(table['type'], table['probability'])))
+    if len(found) < len(table):
+        raise ValueError('The names of the layers, and the candidate edges, '
+                         'must differ.')
     for (sender, receiver, layer), (kind, value) in found.items():
         attributes = {}
         if undirected:
-            seen.add((sender, receiver, layer))
             reverse = receiver, sender, layer
-            if reverse in seen:
+            if sender < receiver and reverse in found:
                 continue
             other, other_value = found.get(reverse, (kind, value))
             attributes['agree'] = kind == other
@@ -207,30 +185,25 @@ def _nodes(
     data: Data,
     systems: Optional[Sequence[Any]],
     particles: Optional[Sequence[Sequence[Any]]],
-) -> tuple[list[Any], list[Any]]:
+) -> list[tuple[Any, Any]]:
     """Of each node, the name of its system and its own."""
     batch = data.get('batch')
     sizes = [data.num_nodes] if batch is None else batch.bincount().tolist()
+    names = _names(systems, len(sizes))
     if particles is None:
         particles = [range(size) for size in sizes]
-    if [len(of_system) for of_system in particles] != sizes:
-        raise ValueError(f'particles must name the {sizes} particles of the '
-                         f'systems, but names '
-                         f'{[len(of_system) for of_system in particles]}.')
-    names = _names(systems, len(sizes))
-    return ([name for name, size in zip(names, sizes) for _ in range(size)],
-            [_plain(name) for of_system in particles for name in of_system])
+    return [(name, particle)
+            for name, size, own in zip(names, sizes, particles, strict=True)
+            for particle in _names(own, size)]
 
 
 def _names(names: Optional[Sequence[Any]], number: int) -> list[Any]:
-    """Given names, or numbers."""
+    """Given names, or numbers. Numbers are Python's own, which files can be
+    written of."""
     names = range(number) if names is None or len(names) == 0 else names
     if len(names) != number:
         raise ValueError(f'There must be {number} names, but they are '
                          f'{list(names)}.')
-    return [_plain(name) for name in names]
-
-
-def _plain(name: Any) -> Any:
-    """A number as Python's own, which files can be written of."""
-    return name.item() if isinstance(name, np.generic) else name
+    return [
+        name.item() if isinstance(name, np.generic) else name for name in names
+    ]

@@ -14,14 +14,6 @@ from torch_geometric.data import Data
 
 Array = Union[Tensor, np.ndarray]
 
-#: The most of the typical motion in a step that float32 may take away.
-MAX_LOST = 0.01
-#: If it also takes this share of the size of the system, which then is far from
-#: the origin; else particles hardly move.
-FAR_OFF = 1e-5
-#: Beyond it, squares of distances are too large for float32.
-MAX_SIZE = 1e15
-
 
 def fully_connected(num_particles: int) -> Tensor:
     """The graph that joins every particle to every other one, `edge_index`
@@ -70,13 +62,13 @@ def from_trajectory(
         x (Tensor or ndarray): Trajectories `[N, T, F]` in physical units,
             floating point; positions first, then velocities (`F = 2 D`),
             where a model is to know which is which.
-        edge_label (Tensor or ndarray, optional): The true edge types, either
-            one row per edge, `[E, L]`, or one adjacency matrix per layer,
-            `[L, N, N]`, see :func:`adjacency_to_edge_label`. Integer or bool,
-            0 = no interaction. Leave out where the truth is not known.
+        edge_label (Tensor or ndarray, optional): The true edge types, integer
+            or bool, 0 = no interaction: one row per edge, `[E, L]`, or one
+            adjacency matrix per layer, `[L, N, N]`, see
+            :func:`adjacency_to_edge_label`.
         edge_index (Tensor or ndarray, optional): Candidate edges `[2, E]`,
-            row 0 senders, row 1 receivers; their order is kept. By default
-            every ordered pair of particles, :func:`fully_connected`.
+            row 0 senders, row 1 receivers; their order is kept.
+            (default: every ordered pair, :func:`fully_connected`)
         mass (Tensor or ndarray, optional): The mass of each particle, `[N]`,
             above 0. Leave out where they are not known, or all the same.
 
@@ -84,11 +76,6 @@ def from_trajectory(
         A :class:`~torch_geometric.data.Data` of copies: `x` (float32),
         `edge_index` (int64) and, if given, `edge_label` (`[E, L]` int64) and
         `mass` (`[N]` float32).
-
-    Raises:
-        TypeError: If an array holds numbers of the wrong kind.
-        ValueError: If a shape does not fit, numbers are missing or make no
-            sense, or float32 would lose what is in them.
     """
     x = _as_tensor(x, 'x', 'float', 'bfloat')
     if x.dim() != 3 or x.size(0) < 2 or x.numel() == 0:
@@ -107,10 +94,10 @@ def from_trajectory(
         label = _as_types(edge_label, 'edge_label')
         if label.dim() == 3 and label.size(1) == num_particles:
             label = adjacency_to_edge_label(label, edge_index)
-        if label.dim() != 2 or label.size(0) != edge_index.size(
-                1) or label.size(1) == 0:
-            raise ValueError(f'edge_label must be [{edge_index.size(1)}, '
-                             f'num_layers] for as many edges, or [num_layers, '
+        num_edges = edge_index.size(1)
+        if label.dim() != 2 or len(label) != num_edges or label.size(1) == 0:
+            raise ValueError(f'edge_label must be [{num_edges}, num_layers] '
+                             f'for as many edges, or [num_layers, '
                              f'{num_particles}, {num_particles}], but is '
                              f'{list(label.shape)}.')
         data.edge_label = label
@@ -144,14 +131,15 @@ def check_edges(edge_index: Tensor, num_particles: int) -> None:
 def _in_single_precision(x: Tensor) -> Tensor:
     """Trajectories as float32, if that leaves their motion as it is."""
     out = x.to(torch.float32)
-    wrong = ~(out.abs() <= MAX_SIZE)
+    # Squares of distances beyond it are too large for float32.
+    wrong = ~(out.abs() <= 1e15)
     if bool(wrong.any()):
         where = wrong.nonzero()[0].tolist()
         raise ValueError(
-            f'x must hold finite float32 numbers of at most {MAX_SIZE:g}, but '
-            f'that at [particle, step, feature] = {where} is '
-            f'{x[tuple(where)].item()}; cut out missing numbers, or take a '
-            f'unit in which they are nearer to 1.')
+            f'x must hold finite float32 numbers of at most 1e15, but that at '
+            f'[particle, step, feature] = {where} is {x[tuple(where)].item()}; '
+            f'cut out missing numbers, or take a unit in which they are nearer '
+            f'to 1.')
     if x.dtype != torch.float64 or x.size(1) < 2:
         return out
     # Of all coordinates together: one of them may rest.
@@ -161,7 +149,9 @@ def _in_single_precision(x: Tensor) -> Tensor:
     lost = (rounded.diff(dim=1) - step).abs().mean((0, 1)).max()
     moved = step.abs().mean((0, 1)).max()
     spread = (path.amax((0, 1)) - path.amin((0, 1))).max()
-    if lost > MAX_LOST * moved and lost > FAR_OFF * spread:
+    # 1 % of the motion, and not because particles hardly move in a system near
+    # the origin.
+    if lost > 0.01 * moved and lost > 1e-5 * spread:
         raise ValueError(
             f'x holds positions of up to {path.abs().max().item():.10g} that '
             f'change by {moved.item():.3g} from one step to the next: in '

@@ -13,10 +13,10 @@ from torch_geometric.transforms import Compose
 
 
 class SystemLoader(torch.utils.data.DataLoader):
-    """Yields the same batches as PyG's `DataLoader`, many times faster: PyG
-    joins systems one by one in Python, while this loader gathers the rows of a
-    whole batch at once from an :class:`~torch_geometric.data.InMemoryDataset`
-    (or a subset of one, `dataset[index]`).
+    """Yields the same batches as PyG's `DataLoader`, many times faster: it
+    gathers the rows of a whole batch at once from an
+    :class:`~torch_geometric.data.InMemoryDataset` (or a subset of one,
+    `dataset[index]`), where PyG joins systems one by one.
 
     The data set's `transform` is applied to the whole batch if it declares
     `batchwise = True`: that transforming a batch equals batching the
@@ -91,18 +91,18 @@ class SystemBatches(torch.utils.data.Dataset):
         # steps, and they wait for each other where the cores are busy.
         data, starts = self.dataset._data, self.dataset.slices
         begin = starts['x'].numpy()
-        ptr = _join(begin[rows + 1] - begin[rows])
+        ptr = _ends(begin[rows + 1] - begin[rows])
         batch = copy.copy(self._empty)
         slices, incs = {}, {}
         for key, (dim, numbers_particles) in self._layout.items():
             begin = starts[key].numpy()
-            begin, size = begin[rows], begin[rows + 1] - begin[rows]
-            start = _join(size)
+            size = begin[rows + 1] - begin[rows]
+            start = _ends(size)
             # The pieces of one system follow each other, in the storage as
             # in the batch: only how far they move differs, by system.
-            index = np.arange(start[-1]) + np.repeat(begin - start[:-1], size)
-            value = data[key].numpy().take(index, axis=dim)
-            inc = ptr[:-1] if numbers_particles else np.zeros_like(rows)
+            shift = np.repeat(begin[rows] - start[:-1], size)
+            value = data[key].numpy().take(np.arange(start[-1]) + shift, dim)
+            inc = ptr[:-1] * numbers_particles
             if numbers_particles:
                 value += np.repeat(inc, size)
             batch[key] = torch.from_numpy(value)
@@ -116,11 +116,9 @@ class SystemBatches(torch.utils.data.Dataset):
         return batch
 
 
-def _join(size: np.ndarray) -> np.ndarray:
-    """Where pieces start once they are joined, and where the last ends."""
-    start = np.zeros(size.size + 1, dtype=np.int64)
-    np.cumsum(size, out=start[1:])
-    return start
+def _ends(size: np.ndarray) -> np.ndarray:
+    """Where pieces end once they are joined, after a zero."""
+    return np.concatenate([[0], size.cumsum()])
 
 
 def _is_gatherable(dataset: Any) -> bool:
@@ -134,22 +132,18 @@ def _is_gatherable(dataset: Any) -> bool:
     data, slices = dataset._data, dataset.slices
     if type(data) is not Data or slices is None or 'x' not in slices:
         return False
+    # PyG shifts `batch` vectors by their content.
     return all(
-        isinstance(slices.get(key), Tensor) and _is_array(value)
-        # PyG shifts `batch` vectors by their content.
-        and 'batch' not in key and key != 'ptr'
+        _is_array(value) and 'batch' not in key and key != 'ptr'
         for key, value in data.to_dict().items())
 
 
 def _is_array(value: Any) -> bool:
     """Whether this is a tensor that numpy can read where it lies."""
-    if type(value) is not Tensor or value.dim() == 0:
-        return False
     try:
-        value.numpy()
+        return type(value) is Tensor and value.numpy().ndim > 0
     except (TypeError, RuntimeError):  # On a GPU, sparse, nested, bfloat16.
         return False
-    return True
 
 
 def _is_batchwise(transform: Any) -> bool:

@@ -1,9 +1,9 @@
 """Terms of the training objective, per particle."""
-import math
 from typing import Optional
 
 import torch
 from torch import Tensor
+from torch.nn.functional import huber_loss
 
 
 def gaussian_nll(prediction: Tensor, target: Tensor, variance: float) -> Tensor:
@@ -21,14 +21,9 @@ def gaussian_nll(prediction: Tensor, target: Tensor, variance: float) -> Tensor:
     return error / (2 * variance * target.size(0))
 
 
-def huber_nll(
-    prediction: Tensor,
-    target: Tensor,
-    scale: Tensor,
-    variance: float,
-    delta: float = 1.0,
-    weight: Optional[Tensor] = None,
-) -> Tensor:
+def huber_nll(prediction: Tensor, target: Tensor, scale: Tensor,
+              variance: float, delta: float = 1.0,
+              weight: Optional[Tensor] = None) -> Tensor:
     r"""Like :func:`gaussian_nll` in units of :obj:`scale` for errors below
     :obj:`delta`, but growing linearly above: the likelihood has heavy tails,
     so close encounters do not drown everything else.
@@ -45,11 +40,8 @@ def huber_nll(
     """
     _check_shapes(prediction, target)
     error = (prediction - target) / scale
-    if delta == math.inf:
-        loss = error.square() / 2
-    else:
-        loss = torch.nn.functional.huber_loss(error, torch.zeros_like(error),
-                                              reduction='none', delta=delta)
+    loss = huber_loss(error, torch.zeros_like(error), reduction='none',
+                      delta=delta)
     if weight is not None:
         loss = loss * weight.unsqueeze(-1)
     return loss.sum() / (variance * target.size(0))

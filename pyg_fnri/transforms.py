@@ -13,10 +13,9 @@ from torch_geometric.transforms import BaseTransform
 class SplitTrajectory(BaseTransform):
     """Splits a trajectory into what is observed, the **first** `num_observed`
     frames (`x`), and what is to be predicted, the **last** `num_predicted`
-    frames (`y`), as in section 3 of the paper ("compression models").
-
-    Frames between the two are dropped: of 99 frames,
-    :obj:`SplitTrajectory(49)` keeps frames 0 to 48 in `x` and 50 to 98 in `y`.
+    frames (`y`), as in section 3 of the paper ("compression models"). Frames
+    between the two are dropped: of 99 frames, :obj:`SplitTrajectory(49)` keeps
+    frames 0 to 48 in `x` and 50 to 98 in `y`.
 
     Args:
         num_observed (int): The number of frames the encoder sees.
@@ -27,11 +26,8 @@ class SplitTrajectory(BaseTransform):
     #: particle is treated alike.
     batchwise = True
 
-    def __init__(
-        self,
-        num_observed: int,
-        num_predicted: Optional[int] = None,
-    ) -> None:
+    def __init__(self, num_observed: int,
+                 num_predicted: Optional[int] = None) -> None:
         self.num_observed = num_observed
         self.num_predicted = num_observed if num_predicted is None else (
             num_predicted)
@@ -58,10 +54,8 @@ class SplitTrajectory(BaseTransform):
 class ReconstructTrajectory(SplitTrajectory):
     """Lets a model reconstruct what it observes, rather than predict: both
     `x` and `y` become the first `num_observed` frames, as in NRI's training.
-
     Graphs may then come to compress trajectories instead of meaning
-    interactions (section 3 of the paper).
-    """
+    interactions (section 3 of the paper)."""
     def __init__(self, num_observed: int) -> None:
         super().__init__(num_observed)
 
@@ -76,10 +70,8 @@ class ReconstructTrajectory(SplitTrajectory):
 
 class NearPairs(BaseTransform):
     """Keeps the candidate edges between particles that come close, with their
-    true types and all else that belongs to an edge.
-
-    To do this once and not on each access, pass it as a data set's
-    `pre_transform`.
+    true types and all else that belongs to an edge. As a data set's
+    `pre_transform`, it does so once and not on each access.
 
     Args:
         num_observed (int, optional): Frames to look at, from the first on;
@@ -100,12 +92,37 @@ class NearPairs(BaseTransform):
         if isinstance(data, Batch):
             raise ValueError(f'{self} is for one system, not for a batch: make '
                              f'it the transform of a data set.')
-        distance = closest_approach(data.x, self.num_observed, self.num_dims)
-        joined = self.join(distance)
+        joined = self.join(self._closest_approach(data.x))
         if data.edge_index is None:
             data.edge_index = joined.nonzero().flip(1).t().contiguous()
         sender, receiver = data.edge_index
         return data.edge_subgraph(joined[receiver, sender])
+
+    def _closest_approach(self, x: Tensor) -> Tensor:
+        """The smallest distance of each two particles, `[N, N]`, infinite on
+        the diagonal: an interaction that fades is strongest there."""
+        num_particles, num_steps, num_features = x.shape
+        num_observed, num_dims = self.num_observed, self.num_dims
+        if num_observed is None:
+            num_observed = num_steps
+        if num_dims is None:
+            num_dims, odd = divmod(num_features, 2)
+            if odd:
+                raise ValueError(f'x has {num_features} features, which are '
+                                 f'not positions and as many velocities: say '
+                                 f'with num_dims how many are positions.')
+        if not (1 <= num_observed <= num_steps
+                and 1 <= num_dims <= num_features):
+            raise ValueError(f'{self} must look at 1 to {num_steps} frames and '
+                             f'1 to {num_features} features of x.')
+        closest = x.new_full((num_particles, num_particles), float('inf'))
+        # By frame: no more than N x N numbers at a time.
+        for frame in x[:, :num_observed, :num_dims].unbind(1):
+            # Plain differences: by products, near distances lose their digits.
+            distance = torch.cdist(frame, frame,
+                                   compute_mode='donot_use_mm_for_euclid_dist')
+            closest = torch.minimum(closest, distance)
+        return closest.fill_diagonal_(float('inf'))
 
 
 @dataclass(eq=False)
@@ -117,7 +134,6 @@ class NearestNeighbours(NearPairs):
         num_neighbours (int): The number of senders of each receiver, at most.
         num_observed, num_dims: As with :class:`NearPairs`.
         force_undirected (bool): Whether to keep the reverse of each edge too.
-            (default: `False`)
     """
     num_neighbours: int
     num_observed: Optional[int] = None
@@ -158,45 +174,14 @@ class WithinRadius(NearPairs):
         return distance <= self.radius
 
 
-def closest_approach(x: Tensor, num_observed: Optional[int] = None,
-                     num_dims: Optional[int] = None) -> Tensor:
-    """The smallest distance of each two particles over the frames looked at,
-    `[N, N]`, infinite on the diagonal: an interaction that fades with distance
-    is strongest there. Arguments are as with :class:`NearPairs`."""
-    num_particles, num_steps, num_features = x.shape
-    if num_dims is None and num_features % 2 == 1:
-        raise ValueError(f'x has {num_features} features, which are not '
-                         f'positions and as many velocities: say with num_dims '
-                         f'how many are positions.')
-    num_observed = num_steps if num_observed is None else num_observed
-    num_dims = num_features // 2 if num_dims is None else num_dims
-    if not (1 <= num_observed <= num_steps and 1 <= num_dims <= num_features):
-        raise ValueError(f'num_observed and num_dims are {num_observed} and '
-                         f'{num_dims}, but must be from 1 to the {num_steps} '
-                         f'frames and {num_features} features of x.')
-    closest = x.new_full((num_particles, num_particles), float('inf'))
-    # By frame: no more than N x N numbers at a time.
-    for frame in x[:, :num_observed, :num_dims].unbind(1):
-        # Plain differences: by products, near distances lose their digits.
-        distance = torch.cdist(frame, frame,
-                               compute_mode='donot_use_mm_for_euclid_dist')
-        closest = torch.minimum(closest, distance)
-    return closest.fill_diagonal_(float('inf'))
-
-
 def random_symmetries(data: Data, generator: torch.Generator) -> Data:
     """Turns and mirrors each system at random, by one of the symmetries of a
     square or cube around the origin: axes change places and signs. Forces that
     point along the line of a pair, and walls around the origin, stay what they
     are; gravity and the like do not.
 
-    Args:
-        data (Data): Systems with positions, then velocities in `x`, and in `y`
-            where there is one, `[num_nodes, T, 2 D]`.
-        generator (torch.Generator): Source of randomness.
-
-    Returns:
-        A copy that shares all other tensors.
+    Takes systems with positions, then velocities in `x`, and in `y` where there
+    is one, `[num_nodes, T, 2 D]`. Returns a copy that shares all other tensors.
     """
     device, num_dims = data.x.device, data.x.size(-1) // 2
     batched = 'batch' in data

@@ -42,8 +42,10 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='written by scripts/train.py')
     parser.add_argument('--out', required=True, metavar='DIR',
                         help='where results go; made if need be')
+    parser.add_argument('--data', metavar='FILE',
+                        help='where the trajectories are, if they were moved')
     parser.add_fields('expectation-maximisation', EMSettings,
-                      [f for f in EMSettings.__dataclass_fields__])
+                      list(EMSettings.__dataclass_fields__))
     parser.add_fields('run', Run, ['root', 'threads'], ['num_val', 'val_every'])
     parser.add_fields('model', Config, ['seed'], [])
     return parser.parse_args(argv)
@@ -62,8 +64,8 @@ def main(argv: Optional[list[str]] = None) -> None:
         config = guess.config = replace(guess.config,
                                         seed=vars(args).get('seed', 0))
         split = SplitTrajectory(config.num_observed)
-        train, val = (open_dataset(config.data, run.root, name, split)
-                      for name in ('train', 'val'))
+        train, val = (open_dataset(config.data, run.root, name, split,
+                                   args.data) for name in ('train', 'val'))
         em = ExpectationMaximisation(config,
                                      EMSettings(**given(args, EMSettings)),
                                      train, val[:run.num_val], run.out,

@@ -36,6 +36,7 @@ import argparse
 import time
 from typing import Optional
 
+from pyg_fnri.datasets.reading import Reading
 from pyg_fnri.evaluation import (
     OwnSystems,
     check_results,
@@ -52,7 +53,6 @@ from pyg_fnri.training.cli import (
     OwnData,
     errors_in_one_line,
     given,
-    given_reading,
 )
 
 
@@ -89,7 +89,7 @@ def main(argv: Optional[list[str]] = None) -> None:
         module = load_checkpoint(args.checkpoint)
         module.require('encoder', *['decoder'] * args.refine)
         dataset = open_systems(module.config, args.data, args.root,
-                               given_reading(args), **files)
+                               given(args, Reading), **files)
         check_sizes(module.units, dataset._data.x)
         found = infer_graphs(module, dataset, args.refine, args.shared)
         pictures = draw_graphs(module, found.first, dataset.system_names,

@@ -75,21 +75,19 @@ def assert_as_pyg(dataset, fast):
     (None, True),
     (SplitTrajectory(4), True),
     (Compose([SplitTrajectory(4, 3)]), True),
-    (Reverse(), False),
     (Compose([SplitTrajectory(4), Reverse()]), False),
 ])
 def test_batches_equal_those_of_pyg(sizes, transform, fast):
     assert_as_pyg(Systems(systems(sizes), transform), fast)
 
 
-@pytest.mark.parametrize('sizes', [EQUAL, MIXED])
 @pytest.mark.parametrize('index', [
     slice(None, None, -2),
     [7, 0, 3, 3, 10],
     torch.tensor([True, False] * 5 + [True]),
 ])
-def test_subsets(sizes, index):
-    assert_as_pyg(Systems(systems(sizes), SplitTrajectory(4))[index], True)
+def test_subsets(index):
+    assert_as_pyg(Systems(systems(MIXED), SplitTrajectory(4))[index], True)
 
 
 class Doubled(Systems):
@@ -118,6 +116,7 @@ def with_tensors_of_every_kind():
         for i, data in enumerate(systems(EQUAL))
     ]), False),
     (Doubled(systems(EQUAL)), False),
+    (Systems([Data(x=data.x.bfloat16()) for data in systems(EQUAL)]), False),
     (Systems(systems([5])), True),
     (systems(EQUAL), False),
     (Subset(Systems(systems(MIXED), SplitTrajectory(2)), [4, 1, 8]), False),
@@ -126,18 +125,12 @@ def test_other_kinds_of_data_sets(dataset, fast):
     assert_as_pyg(dataset, fast)
 
 
-@pytest.mark.parametrize('sizes', [EQUAL, MIXED])
-def test_same_generator_gives_the_same_order(sizes):
-    dataset = Systems(systems(sizes))
-    order = []
-    for loader in (SystemLoader, SystemLoader, DataLoader):
-        generator = torch.Generator().manual_seed(5)
-        order.append(
-            loader(dataset, batch_size=4, shuffle=True, generator=generator))
-    assert_equal_batches(order[0], order[2])
-    second_epoch = next(iter(order[0])), next(iter(order[2]))
-    assert_equal(*second_epoch)
-    assert not torch.equal(next(iter(order[1])).x, second_epoch[0].x)
+def test_same_generator_gives_the_same_order():
+    ours, theirs = (loader(Systems(systems(MIXED)), batch_size=4, shuffle=True,
+                           generator=torch.Generator().manual_seed(5))
+                    for loader in (SystemLoader, DataLoader))
+    for _ in range(2):  # Two epochs.
+        assert_equal_batches(ours, theirs)
 
 
 def test_a_batch_does_not_share_memory_with_the_data_set():

@@ -21,12 +21,13 @@ def test_gaussian_is_a_log_density_up_to_a_constant():
     torch.testing.assert_close(gaussian_nll(mean, target, 0.09), expected)
 
 
-def test_huber_is_the_gaussian_for_small_errors():
+@pytest.mark.parametrize('size, delta', [(0.99, 1.0), (100.0, math.inf)])
+def test_huber_is_the_gaussian_within_delta(size, delta):
     scale = torch.tensor([0.1, 0.1, 2.0, 2.0])
     target = torch.randn(5, 7, 4)
-    error = scale * torch.empty_like(target).uniform_(-0.99, 0.99)
+    error = scale * torch.empty_like(target).uniform_(-size, size)
     expected = gaussian_nll(error / scale, torch.zeros_like(target), 0.02)
-    nll = huber_nll(target + error, target, scale, variance=0.02)
+    nll = huber_nll(target + error, target, scale, 0.02, delta)
     torch.testing.assert_close(nll, expected, atol=0, rtol=1e-4)
 
 
@@ -53,7 +54,7 @@ def test_losses_do_not_depend_on_the_size_of_the_batch():
                                kl.sum() / 5)
 
 
-@pytest.mark.parametrize('size', [(5, 1, 4), (1, 7, 4), (5, 7, 1), (5, 4)])
+@pytest.mark.parametrize('size', [(5, 1, 4), (5, 4)])
 def test_shapes_that_would_be_spread(size):
     prediction, target = torch.randn(5, 7, 4), torch.randn(size)
     with pytest.raises(ValueError, match='shape'):
@@ -69,12 +70,4 @@ def test_huber_counts_states_by_their_weight():
         i:i + 1, t:t + 1], target[i:i + 1, t:t + 1], scale, 0.02, 0.7)
                    for i in range(3) for t in range(5)) / 3
     loss = huber_nll(prediction, target, scale, 0.02, 0.7, weight)
-    torch.testing.assert_close(loss, expected)
-
-
-def test_huber_without_tails_is_gaussian():
-    prediction, target = (100 * torch.randn(2, 3, 5, 4)).unbind()
-    scale = torch.rand(4) + 0.5
-    loss = huber_nll(prediction, target, scale, 0.02, math.inf)
-    expected = gaussian_nll(prediction / scale, target / scale, 0.02)
     torch.testing.assert_close(loss, expected)

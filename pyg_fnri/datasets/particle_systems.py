@@ -144,7 +144,7 @@ class ParticleSystems(StoredSystems):
 
     @property
     def forces(self) -> tuple[Force, ...]:
-        """The force of each layer, where a layer stands for one."""
+        """The force of each type of interaction, where types stand for one."""
         return tuple(getattr(self.system, 'forces', ()))
 
     @property

@@ -1,6 +1,6 @@
 """The force laws of a model as curves, beside the true ones."""
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Optional
 
 import torch
@@ -13,7 +13,6 @@ from pyg_fnri.datasets.stored import written_whole
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import Relabelling, relative_law_error
 from pyg_fnri.nn import ForceLawDecoder
-from pyg_fnri.simulation import Force
 from pyg_fnri.training import RelationalInference
 
 
@@ -93,11 +92,10 @@ def law_curves(layer: ForceLawDecoder, dataset: Systems,
     if relabelling is None or not isinstance(dataset, ParticleSystems):
         return nameless
     channels = relabelling.channels(len(learned))
-    forces: Sequence[Force] = getattr(dataset.system, 'channels', ())
-    if channels is None or not forces:  # No law stands for a force alone.
+    if channels is None or not dataset.forces:  # No law stands for a force.
         return nameless
     true = torch.tensor([[force.magnitude(r) for r in distance.tolist()]
-                         for force in forces], dtype=distance.dtype)
+                         for force in dataset.forces], dtype=distance.dtype)
     names, acted = [], []
     for name, num_types, label in zip(dataset.names, dataset.num_edge_types,
                                       batch.edge_label.T):

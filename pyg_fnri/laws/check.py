@@ -7,16 +7,14 @@ from torch import Tensor
 from torch_geometric.data import Batch
 from torch_geometric.utils import scatter
 
-from pyg_fnri.inference.impulses import slip_message, slips, velocity_slope
+from pyg_fnri.inference import AnnealingStep, refine
 from pyg_fnri.inference.likelihood import (
-    AnnealingStep,
     Estimate,
     cauchy_nll,
     cauchy_width,
     mean_of_systems,
 )
-from pyg_fnri.inference.refine import refine
-from pyg_fnri.laws.fit import laws_of
+from pyg_fnri.laws.fit import mean_by_system
 from pyg_fnri.laws.missing_terms import Finding, find_missing_terms
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
 
@@ -41,10 +39,9 @@ class LawCheck:
     frames that follow those that graphs were inferred from; less is better.
 
     Args:
-        laws, networks, linear: Scores of the laws, of the networks in whose
-            place they are, and of a linear step without interactions.
-        behind, ahead: Laws minus networks, and linear step minus laws, paired
-            by system.
+        laws, networks, linear: Scores of the laws, of the networks that they
+            replace, and of a linear step without interactions.
+        behind, ahead: Laws minus networks, and linear step minus laws.
         unexplained, unexplained_by_networks: Median absolute errors of laws
             and of networks, as shares of that of the linear step.
         particles: Share of the particles of which laws leave more than
@@ -52,13 +49,11 @@ class LawCheck:
         persistence: Correlation of the laws' errors of velocity between
             successive steps: about -0.5 of noise, positive where a force is
             missing or wrong.
-        at_walls: Laws minus linear step in steps that meet a wall, by system;
-            None where hardly any does.
-        one_way: Laws minus the same laws on directed graphs, by system; None
-            where graphs are directed anyway.
-        slope: The rate at which positions move, in units of the velocities.
+        at_walls: Laws minus linear step in steps that meet a wall; None where
+            hardly any does.
+        one_way: Laws minus the same laws on directed graphs; None where graphs
+            are directed anyway.
         findings: Terms that the laws lack.
-        num_systems: Systems that were looked at.
     """
     laws: Estimate
     networks: Estimate
@@ -71,9 +66,7 @@ class LawCheck:
     persistence: float
     at_walls: Estimate | None
     one_way: Estimate | None
-    slope: float
     findings: tuple[Finding, ...]
-    num_systems: int
 
     @property
     def holds(self) -> bool:
@@ -91,7 +84,8 @@ class LawCheck:
                        f'by {self.behind} nat a feature.')
         if not clearly_above(self.ahead):
             out.append(f'The laws predict no better than a linear step '
-                       f'without interactions, by {self.ahead} nat a feature.')
+                       f'without interactions, by {self.ahead} nat a feature; '
+                       f'check the interval between two frames.')
         if unexplained and self.persistence > MIN_PERSISTENCE:
             out.append(f'The laws leave {self.unexplained:.0%} of the effect '
                        f'of forces unexplained (over {MAX_UNEXPLAINED:.0%} in '
@@ -99,23 +93,21 @@ class LawCheck:
                        f'noise, as successive errors correlate by '
                        f'{self.persistence:.2f}: laws are missing, or many '
                        f'graphs are wrong.')
-        if self.one_way is not None and clearly_above(self.one_way):
+        if clearly_above(self.one_way):
             out.append(f'Some interactions seem to be one-way, as directed '
                        f'graphs predict better by {self.one_way} nat a '
                        f'feature; train again with undirected=False.')
-        if slips(self.slope):
-            out.append(slip_message(self.slope))
-        if self.at_walls is not None and clearly_above(self.at_walls):
+        if clearly_above(self.at_walls):
             out.append('Particles turn back as if at walls, where the laws '
                        'know of none; check half_width.')
         return out + [f'It looks as if {term}.' for term in self.findings]
 
     def __str__(self) -> str:
         numbers = (
-            f'held-out single steps of {self.num_systems} systems, in nat a '
-            f'feature (less is better): laws {self.laws}, networks '
-            f'{self.networks}, linear step {self.linear}; unexplained of the '
-            f'effect of forces: laws {self.unexplained:.1%}, networks '
+            f'held-out single steps, in nat a feature (less is better): laws '
+            f'{self.laws}, networks {self.networks}, linear step '
+            f'{self.linear}; unexplained of the effect of forces: laws '
+            f'{self.unexplained:.1%}, networks '
             f'{self.unexplained_by_networks:.1%}; correlation of successive '
             f'errors: {self.persistence:.2f} (below {MIN_PERSISTENCE}: noise)')
         if self.holds:
@@ -126,9 +118,9 @@ class LawCheck:
         ])
 
 
-def clearly_above(value: Estimate) -> bool:
+def clearly_above(value: Estimate | None) -> bool:
     """Whether a difference is above 0, and neither chance nor a trifle."""
-    return value.mean > max(2 * value.error, MARGIN)
+    return value is not None and value.mean > max(2 * value.error, MARGIN)
 
 
 @torch.no_grad()
@@ -144,20 +136,17 @@ def check_laws(laws: RelationalAutoEncoder, networks: RelationalAutoEncoder,
     positions and one of velocities) fitted to :obj:`x`: a proper score without
     a tolerance, in which a few close encounters do not decide alone.
 
-    Laws can win and be wrong where the networks have hardly been trained. So
-    they also have to beat a linear step, at walls, too, and their errors must
-    not depend on terms that they lack
-    (:func:`~pyg_fnri.laws.missing_terms.find_missing_terms`).
+    As the networks may hardly have been trained, laws also have to beat a
+    linear step, at walls, too, and their errors must not depend on terms that
+    they lack (:func:`~pyg_fnri.laws.missing_terms.find_missing_terms`).
 
     Args:
         laws: A model of fitted force laws.
         networks: The model with any other decoder.
-        data: At least two systems that neither was fitted to, with
-            :obj:`x` and :obj:`y`.
+        data: At least two other systems, with :obj:`x` and :obj:`y`.
         linear_step: The linear step, which finds walls by itself.
         units: The units of the linear step.
     """
-    interval = laws_of(laws).interval
     if data.get('y') is None or data.y.size(1) < 2:
         raise ValueError("Expected systems with a continuation y of at least "
                          "two frames; split trajectories with "
@@ -186,22 +175,29 @@ def check_laws(laws: RelationalAutoEncoder, networks: RelationalAutoEncoder,
     if laws.latent.undirected:
         directed = copy.deepcopy(laws)
         directed.latent.undirected = False
-        other = refine(directed, data).edge_type
-        missed['one way'] = misses(directed, other)
+        missed['one way'] = misses(directed, refine(directed, data).edge_type)
     rounding = torch.finfo(data.x.dtype).eps / linear_step.scale
-    nll = {
-        name: _nll(seen, later, rounding)
-        for name, (seen, later) in missed.items()
-    }
-    score = {
-        name: scatter(part.flatten(1).mean(1), data.batch, reduce='mean')
-        for name, part in nll.items()
-    }
-    size = {name: later.abs() for name, (_, later) in missed.items()}
-    median = {name: part.median().item() for name, part in size.items()}
-    ours, theirs = (size[name].flatten(1).median(1).values
-                    for name in ('laws', 'linear'))
+    nll, score, median = {}, {}, {}
+    for name, errors in missed.items():
+        seen, later = (part.unflatten(-1, (2, -1)) for part in errors)
+        width = torch.stack([
+            cauchy_width(seen[..., k, :],
+                         floor.max().item())
+            for k, floor in enumerate(rounding.chunk(2))
+        ])
+        nll[name] = cauchy_nll(later, width.unsqueeze(-1)).mean((-2, -1))
+        score[name] = scatter(nll[name].mean(1), data.batch, reduce='mean')
+        median[name] = later.abs().median().item()
+    # Steps in which the linear step has to fold.
+    before = units(data.y[:, first:-1])
+    free = before + torch.nn.functional.linear(before, linear_step.weight,
+                                               linear_step.bias)
+    met = (linear_step.walls(free) != free).any(-1)
+    at_walls = mean_by_system(((nll['laws'] - nll['linear']) * met).sum(1),
+                              met.sum(1), data.batch)
     # Where hardly any force acts, trifles are a large share of it.
+    ours, theirs = (missed[name][1].abs().flatten(1).median(1).values
+                    for name in ('laws', 'linear'))
     much = ours > MAX_UNEXPLAINED * theirs.clamp(min=median['linear'])
     return LawCheck(
         laws=mean_of_systems(score['laws']),
@@ -213,24 +209,12 @@ def check_laws(laws: RelationalAutoEncoder, networks: RelationalAutoEncoder,
         unexplained_by_networks=median['networks'] / median['linear'],
         particles=much.double().mean().item(),
         persistence=_persistence(missed['laws'][1]),
-        at_walls=_at_walls(nll['laws'] - nll['linear'], linear_step,
-                           units(data.y[:, first:-1]), data.batch),
+        at_walls=mean_of_systems(at_walls)
+        if len(at_walls) >= MIN_AT_WALLS else None,
         one_way=mean_of_systems(score['laws'] - score['one way'])
         if 'one way' in score else None,
-        slope=velocity_slope(data.x, interval),
         findings=tuple(find_missing_terms(laws, data, graph)),
-        num_systems=int(data.batch.max()) + 1,
     )
-
-
-def _nll(seen: Tensor, later: Tensor, rounding: Tensor) -> Tensor:
-    """The score of each later error, with widths fitted to those seen."""
-    out = []
-    for known, new, floor in zip(seen.chunk(2, -1), later.chunk(2, -1),
-                                 rounding.chunk(2, -1)):
-        width = cauchy_width(known, floor.max().item())
-        out.append(cauchy_nll(new, width))
-    return torch.cat(out, dim=-1)
 
 
 def _persistence(errors: Tensor) -> float:
@@ -240,16 +224,3 @@ def _persistence(errors: Tensor) -> float:
     errors = errors.clamp(-limit, limit).double()
     product = (errors[:, 1:] * errors[:, :-1]).mean()
     return (product / errors.square().mean().clamp(min=1e-300)).item()
-
-
-def _at_walls(difference: Tensor, linear_step: LinearStep, x: Tensor,
-              system: Tensor) -> Estimate | None:
-    """The mean difference in steps where the linear step has to fold."""
-    free = x + torch.nn.functional.linear(x, linear_step.weight,
-                                          linear_step.bias)
-    met = (linear_step.walls(free) != free).any(-1)
-    total = scatter((difference.mean(-1) * met).sum(1), system)
-    count = scatter(met.sum(1).to(total), system)
-    if int((count > 0).sum()) < MIN_AT_WALLS:
-        return None
-    return mean_of_systems((total / count)[count > 0])

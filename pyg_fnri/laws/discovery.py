@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch_geometric.data import Data
 
-from pyg_fnri.inference.impulses import Transitions
+from pyg_fnri.inference.impulses import GAP
 from pyg_fnri.inference.likelihood import (
     AnnealingStep,
     cauchy_nll,
@@ -22,6 +22,7 @@ from pyg_fnri.laws.fit import (
     Progress,
     State,
     fit_force_laws,
+    mean_by_system,
 )
 from pyg_fnri.metrics import assign
 from pyg_fnri.nn import RelationalAutoEncoder
@@ -64,10 +65,10 @@ def discover_force_laws(
     have been trained.
 
     On a few systems, laws and graphs are fitted to each other and
-    disentangled (:func:`~pyg_fnri.laws.disentangle.disentangle`), first from
-    the encoder's graphs, then from random ones, until the laws that explain
-    held-out systems best have been found twice. From these, in the order of the
-    encoder's posterior, all systems are fitted (:func:`fit_force_laws`).
+    disentangled, first from the encoder's graphs, then from random ones, until
+    the laws that explain held-out systems best have been found twice. From
+    these, in the order of the encoder's posterior, all systems are fitted
+    (:func:`fit_force_laws`).
 
     Args:
         model: Its decoder's layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`.
@@ -83,7 +84,6 @@ def discover_force_laws(
     """
     pilot, held_out = _pilot_and_held_out(data, num_pilot)
     fit, judge = LawFit(model, pilot), LawFit(model, held_out)
-    _halves(judge)  # Better told now than after a start.
     fit.fit_units()
     starts: list[Start] = []
     best: tuple[Start, State] | None = None
@@ -136,45 +136,38 @@ def _pilot_and_held_out(data: Data, num_pilot: int) -> tuple[Data, Data]:
 
 def held_out_cost(judge: LawFit, generator: torch.Generator) -> float:
     """How badly laws explain held-out systems: graphs are inferred from the
-    first half of their transitions, and errors are those of the second half.
-    The median over systems of the negative log-likelihood of errors, Cauchy's,
-    in nat per number, less that without forces."""
-    search, (seen, later) = judge.search, _halves(judge)
+    transitions before the gap or from the first half, and errors are those of
+    the others. The median over systems of the negative log-likelihood of
+    errors, Cauchy's, in nat per number, less that without forces."""
+    search, transitions = judge.search, judge.transitions
+    first, total = int((transitions.frame < GAP).sum()), len(transitions.frame)
+    if not 0 < first < total:
+        first = (total + 1) // 2
+    if first == total:
+        raise ValueError(f"Graphs and laws are judged by different "
+                         f"transitions, which takes two, but there is {total}; "
+                         f"observe three frames, or give a continuation y.")
+    seen = judge.evidence(transitions.take(slice(0, first)))
+    later = transitions.take(slice(first, None))
     search.choice = search.draw(generator)
-    find_graphs(search, judge.evidence(seen), without_prior(ANNEALING), 0,
-                generator)
+    find_graphs(search, seen, without_prior(ANNEALING), 0, generator)
     evidence, nll = judge.evidence(later), []
     for channels in (torch.zeros_like(search.channels), search.channels):
         errors = evidence.errors(channels)
         width = torch.stack(
             [cauchy_width(part) for part in errors[later.valid].unbind(-1)])
         surprise = cauchy_nll(errors, width).mean(-1) * later.valid
-        nll.append(judge.mean_of_systems(surprise.sum(-1), later))
+        nll.append(
+            mean_by_system(surprise.sum(-1), later.valid.sum(-1),
+                           search.system))
     return -(nll[0] - nll[1]).median().item()
 
 
-def _halves(judge: LawFit) -> tuple[Transitions, Transitions]:
-    """Transitions to infer graphs from, those before the gap if there is one,
-    and others to judge laws by."""
-    first, total = judge.num_observed, judge.transitions.change.size(1)
-    if total < 2:
-        raise ValueError(f"Graphs and laws are judged by different "
-                         f"transitions, which takes two, but there is {total}; "
-                         f"observe three frames, or give a continuation y.")
-    if not 0 < first < total:
-        first = (total + 1) // 2
-    return (judge.transitions.take(slice(0, first)),
-            judge.transitions.take(slice(first, None)))
-
-
 def align(search: GraphSearch, state: State) -> State:
-    """Laws and graphs in the order of layers, and of types within a layer,
-    that agrees best with the encoder's posterior; of equally good ones, the
-    first. Layers of equally many types may change places, and so may the types
-    of a layer that have a channel.
-
-    The posterior is a product over layers, so both are assignment problems.
-    """
+    """Laws and graphs in the order of like layers, and of the types with a
+    channel within a layer, that agrees best with the encoder's posterior; of
+    equally good ones, the first. The posterior is a product over layers, so
+    both are assignment problems."""
     options, types, found = search.options, search.types, state.choice
     # Channels of each type; the null type stays where it has none.
     kinds = [[

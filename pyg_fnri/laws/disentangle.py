@@ -23,9 +23,9 @@ LEAST_GAIN = 0.01
 
 @torch.no_grad()
 def disentangle(fit: LawFit, generator: torch.Generator,
-                max_rounds: int = MAX_ROUNDS,
-                num_tried: int = NUM_TRIED) -> None:
-    r"""Replaces laws by combinations of them that explain the motion better.
+                max_rounds: int = MAX_ROUNDS) -> None:
+    r"""Replaces laws by combinations of them that explain the motion better,
+    in place.
 
     Where interactions add up, graphs and laws that are fitted to each other
     from a poor start end in an entangled optimum: of two forces :math:`s` and
@@ -35,12 +35,6 @@ def disentangle(fit: LawFit, generator: torch.Generator,
     replaced by sums and differences of them (with determinant ±1), and each
     pair's types by those that come closest to the force it had; the best few
     bases are annealed anew, and the best of these is kept if it explains more.
-
-    Args:
-        fit: Graphs and laws, fitted to each other; improved in place.
-        generator: Source of randomness.
-        max_rounds: Rounds at the most.
-        num_tried: Bases that are annealed in a round, at the most.
     """
     options = fit.search.options
     candidates = bases(options)
@@ -67,7 +61,7 @@ def disentangle(fit: LawFit, generator: torch.Generator,
                 state = State(basis @ best.laws, fit.search.choice)
                 screened.append((cost, number, state))
         found, found_cost = best, best_cost
-        for _, _, state in sorted(screened)[:num_tried]:
+        for _, _, state in sorted(screened)[:NUM_TRIED]:
             fit.state = state
             fit.expect(REANNEALING[0])
             fit.anneal(REANNEALING, generator)
@@ -86,8 +80,7 @@ def disentangle(fit: LawFit, generator: torch.Generator,
 def bases(options: Tensor) -> list[Tensor]:
     """Bases that two laws of different layers can be replaced by, the present
     one first: matrices :obj:`[C, C]` of -1, 0 and 1 with determinant ±1, a row
-    per new law in terms of the old ones, in any order but once. Options are
-    the channels of each combination of types, :obj:`[M, C]`."""
+    per new law in terms of the old ones; options are :obj:`[M, C]`."""
     num_channels = options.size(1)
     eye = torch.eye(num_channels, dtype=options.dtype, device=options.device)
     out = {_rows(eye): eye}
@@ -107,14 +100,12 @@ def _rows(basis: Tensor) -> frozenset[tuple[float, ...]]:
 
 
 def in_basis(evidence: ImpulseEvidence, basis: Tensor) -> ImpulseEvidence:
-    """The evidence of other laws, which are sums of these: a row of the basis
-    :obj:`[C, C]` for each."""
+    """The evidence of other laws, which are sums of these."""
     out = copy.copy(evidence)
     out.effect = torch.einsum('kc,vc...->vk...', basis, evidence.effect)
     return out
 
 
 def nearest(options: Tensor, basis: Tensor) -> Tensor:
-    """For each option, the one that comes closest to it in another basis,
-    :obj:`[M]`."""
+    """For each option, the closest one in another basis, :obj:`[M]`."""
     return torch.cdist(options, options @ basis).argmin(-1)

@@ -37,6 +37,8 @@ EM_ANNEALING = (AnnealingStep(0.3, 1.0), AnnealingStep(0.1, 0.5),
                 AnnealingStep(0.003, 0.1), AnnealingStep(0.002, 0.1))
 #: Of graphs in the end: a few that are stuck do no harm to laws.
 NUM_RESTARTS = 8
+#: Of least squares.
+NUM_REWEIGHTINGS = 3
 #: Changes of particles between two frames that laws are fitted to in the end,
 #: and at the most: further ones say little new, and take memory.
 ENOUGH_CHANGES, MOST_CHANGES = 20_000, 400_000
@@ -67,12 +69,11 @@ def fit_force_laws(
 ) -> None:
     """Fits force laws and graphs to each other, without labels, in place.
 
-    Starts from the encoder's graphs, and from the model's laws unless they
-    are zero. Each iteration fits the laws to the graphs (M-step,
-    :func:`fit_laws`) and then updates the graphs (E-step, iterated conditional
-    modes) with a tolerance that shrinks as far as the noise. At last, graphs
-    are searched anew (:func:`~pyg_fnri.inference.refine.find_graphs`), because
-    those that are stuck bend the laws at distances where few pairs are.
+    Starts from the encoder's graphs, and from the model's laws unless they are
+    zero. Each iteration fits the laws to the graphs (M-step) and updates the
+    graphs (E-step, iterated conditional modes), with a tolerance that shrinks
+    as far as the noise. At last, graphs are searched anew, because those that
+    are stuck bend the laws at distances where few pairs are.
 
     Args:
         model: Its decoder's layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`.
@@ -83,30 +84,32 @@ def fit_force_laws(
         on_iteration: Called after each, and once more in the end.
     """
     fit, last = LawFit(model, data), annealing[-1]
+    search = fit.search
     fit.fit_units()
 
-    def report(iteration: int, changed: int, evidence: ImpulseEvidence) -> None:
+    def report(iteration: int, before: Tensor,
+               evidence: ImpulseEvidence) -> None:
         if on_iteration is not None:
+            changed = (search.choice != before).double().mean().item()
+            cost = fit.cost(last, evidence).mean().item()
             on_iteration(
-                Progress(iteration, changed / fit.search.choice.numel(),
-                         fit.cost(last, evidence).mean().item(),
-                         fit.search.result().edge_type))
+                Progress(iteration, changed, cost,
+                         search.result().edge_type))
 
     known = bool(fit.layer.law.value.any())
     for iteration, step in enumerate(annealing, start=1):
         if iteration > 1 or not known:
             fit.maximise(step, generator)
-        evidence = fit.evidence()
-        report(iteration, fit.expect(step, evidence), evidence)
+        before, evidence = search.choice, fit.evidence()
+        fit.expect(step, evidence)
+        report(iteration, before, evidence)
     fit.maximise(last, generator)
-    before = fit.search.choice
-    find_graphs(fit.search, fit.evidence(), annealing, NUM_RESTARTS, generator)
+    before = search.choice
+    find_graphs(search, fit.evidence(), annealing, NUM_RESTARTS, generator)
+    fit.maximise(last, generator)
     # Where systems are few, all transitions say more than sixteen do.
-    enough = max(16, ENOUGH_CHANGES // fit.search.system.numel())
-    fit.maximise(last, generator)
-    fit.maximise(last, generator, enough)
-    changed = int((fit.search.choice != before).sum())
-    report(len(annealing) + 1, changed, fit.evidence())
+    fit.maximise(last, generator, max(16, ENOUGH_CHANGES // len(search.system)))
+    report(len(annealing) + 1, before, fit.evidence())
 
 
 class State(NamedTuple):
@@ -117,14 +120,16 @@ class State(NamedTuple):
 
 class LawFit:
     """The graphs of some systems, which start as the encoder guesses them, and
-    the laws of a model, which it changes; arguments as of
-    :func:`fit_force_laws`."""
+    the laws of a model, which it changes."""
     def __init__(self, model: RelationalAutoEncoder, data: Data) -> None:
-        self.layer = layer = laws_of(model)
+        layer = model.decoder.layer
+        if not isinstance(layer, ForceLawDecoder):
+            raise TypeError(f"The decoder's layer is a {type(layer).__name__}, "
+                            f"which has no force laws; put a ForceLawDecoder "
+                            f"in its place.")
+        self.layer = layer
         self.search = GraphSearch(model, data)
         frames = [data[key] for key in ('x', 'y') if data.get(key) is not None]
-        #: How many transitions there are before the gap.
-        self.num_observed = max(0, data.x.size(1) - 1)
         self.transitions = Transitions(frames, self.search.choices,
                                        layer.interval, layer.half_width,
                                        known_masses(data))
@@ -136,16 +141,16 @@ class LawFit:
 
     def maximise(self, step: AnnealingStep, generator: torch.Generator,
                  num_transitions: int = 16) -> None:
-        """Fits the laws to the graphs (M-step). Few transitions, drawn anew
-        each time, are quicker, and shake laws out of local optima."""
+        """Fits the laws to the graphs. Few transitions, drawn anew each time,
+        are quicker, and shake laws out of local optima."""
         fit_laws(self.layer, self.transitions, self.search.channels,
                  self.bounded(step), generator, num_transitions)
 
     def expect(self, step: AnnealingStep,
-               evidence: ImpulseEvidence | None = None) -> int:
-        """Updates the graphs by the laws (E-step); how many pairs changed."""
+               evidence: ImpulseEvidence | None = None) -> None:
+        """Updates the graphs by the laws."""
         evidence = evidence or self.evidence()
-        return self.search.sweep(evidence, self.bounded(step, evidence))
+        self.search.sweep(evidence, self.bounded(step, evidence))
 
     def anneal(self, annealing: Sequence[AnnealingStep],
                generator: torch.Generator) -> None:
@@ -180,18 +185,12 @@ class LawFit:
              evidence: ImpulseEvidence | None = None,
              channels: Tensor | None = None) -> Tensor:
         """The cost of errors per particle and transition, a mean for each
-        system, :obj:`[num_systems]`; of the present graphs by default."""
+        system; of the present graphs by default."""
         evidence = evidence or self.evidence()
         channels = self.search.channels if channels is None else channels
         cost = objective.cost(evidence.errors(channels))
-        return self.mean_of_systems(cost, evidence.transitions)
-
-    def mean_of_systems(self, total: Tensor,
-                        transitions: Transitions) -> Tensor:
-        """Of each particle's sum over its valid transitions, the mean over
-        those of each system, :obj:`[num_systems]`."""
-        count = scatter(transitions.valid.sum(-1).to(total), self.search.system)
-        return scatter(total, self.search.system) / count.clamp(min=1)
+        valid = evidence.transitions.valid
+        return mean_by_system(cost, valid.sum(-1), self.search.system)
 
     @property
     def state(self) -> State:
@@ -205,50 +204,40 @@ class LawFit:
         self.search.choice = state.choice.clone()
 
 
-def laws_of(model: RelationalAutoEncoder) -> ForceLawDecoder:
-    """The layer of a model's decoder that has force laws."""
-    layer = model.decoder.layer
-    if not isinstance(layer, ForceLawDecoder):
-        raise TypeError(f"The decoder's layer is a {type(layer).__name__}, "
-                        f"which has no force laws; put a ForceLawDecoder in "
-                        f"its place.")
-    return layer
+def mean_by_system(total: Tensor, count: Tensor, system: Tensor) -> Tensor:
+    """Of each particle's sum over so many transitions, the mean over those of
+    each system that has any."""
+    count = scatter(count.to(total), system)
+    return (scatter(total, system) / count)[count > 0]
 
 
 @torch.no_grad()
 def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
              cost: Objective, generator: torch.Generator,
-             num_transitions: int = 16, num_iterations: int = 3,
-             max_changes: int = MOST_CHANGES) -> None:
-    r"""Fits the tables of all laws at once, in place, by iteratively
-    reweighted least squares: changes between frames are linear in the tables.
-
-    Args:
-        layer: Holds the laws, and what they are at the start.
-        transitions: The changes.
-        channels: The graph, :obj:`[V, num_channels]`.
-        cost: What to minimise, of errors in units of :obj:`layer.scale`.
-        generator: Picks the transitions to look at.
-        num_transitions: How many of them.
-        num_iterations: Of reweighting.
-        max_changes: Changes of particles at the most.
-    """
+             num_transitions: int = 16) -> None:
+    """Fits the tables of all laws to graphs :obj:`[V, num_channels]`, in place,
+    by iteratively reweighted least squares on transitions drawn at random:
+    changes between frames are linear in the tables."""
     # In some transitions, all particles may meet a wall.
     usable = transitions.valid.any(0).nonzero().squeeze(-1)
-    most = max(1, max_changes // transitions.change.size(0))
+    most = max(1, MOST_CHANGES // transitions.change.size(0))
     picked = torch.randperm(usable.numel(), generator=generator,
                             device=generator.device)
     picked = usable[picked[:min(num_transitions, most)].to(usable.device)]
-    # Further unknowns would be further columns, with penalties of their own.
     designs = [
         _table_columns(layer, transitions, channels, t)
         for t in picked.tolist()
     ]
-    penalty = _smoothness(layer.law).to(layer.scale.device)
+    # Small, of second differences, and smaller, where there are no data.
+    eye = torch.eye(layer.law.num_knots, dtype=torch.double,
+                    device=layer.scale.device)
+    second = eye[:-2] - 2 * eye[1:-1] + eye[2:]
+    penalty = torch.block_diag(*[1e-6 * second.t() @ second + 1e-9 * eye] *
+                               layer.law.num_channels)
     change = transitions.change[:, picked] / layer.scale
     valid = transitions.valid[:, picked].unsqueeze(-1)
     unknowns = layer.law.value.flatten()
-    for _ in range(num_iterations):
+    for _ in range(NUM_REWEIGHTINGS):
         normal = torch.zeros_like(penalty)
         right = torch.zeros_like(penalty[0])
         for k, design in enumerate(designs):
@@ -272,7 +261,7 @@ def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
 def _table_columns(layer: ForceLawDecoder, transitions: Transitions,
                    channels: Tensor, transition: int) -> Tensor:
     """What the entries of all tables add to shifts and impulses of particles,
-    :obj:`[num_nodes * 2D, num_channels * num_knots]`."""
+    [num_nodes * 2D, num_channels * num_knots]."""
     law, num_choices = layer.law, channels.size(0)
     first, weight = law.interpolation(transitions.distance[:, transition])
     # [V, points, 4, 2D]: an entry's part in shift and impulse.
@@ -289,18 +278,9 @@ def _table_columns(layer: ForceLawDecoder, transitions: Transitions,
     return transitions.sum_at_particles(effect).flatten(0, 1).flatten(1)
 
 
-def _smoothness(law: ForceLaw) -> Tensor:
-    """Penalties of second differences, barely where there are data, and, far
-    smaller, of entries that the data leave open."""
-    eye = torch.eye(law.num_knots, dtype=torch.double)
-    second = eye[:-2] - 2 * eye[1:-1] + eye[2:]
-    penalty = 1e-6 * second.t() @ second + 1e-9 * eye
-    return torch.block_diag(*[penalty] * law.num_channels)
-
-
 def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
-    """Sets the typical changes of positions and of velocities by forces: 1.48
-    times the median absolute ones."""
+    """Sets the typical changes of positions and of velocities by forces, from
+    their median absolute ones."""
     change = transitions.change[transitions.valid].abs()
     position, velocity = change.chunk(2, dim=-1)
     scale = 1.4826 * torch.stack([position.median(), velocity.median()])
@@ -308,8 +288,7 @@ def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
         raise ValueError(
             "Most particles move as if no force acted on them, or may meet a "
             "wall in all transitions; leave out systems without interactions, "
-            "and check half_width, the interval between two frames and "
-            "that all numbers are finite.")
+            "and check half_width and the interval between two frames.")
     layer.scale.copy_(scale.repeat_interleave(position.size(1)))
 
 
@@ -317,8 +296,7 @@ def fit_range(law: ForceLaw, transitions: Transitions) -> None:
     r"""Moves the table of laws to the distances of pairs, which may be in any
     unit: by the power of ten that brings their median within a factor
     :math:`\sqrt{10}` of its place. Laws that are moved are zero again; known
-    ones (not zero) stay for other systems in the same unit, off by a factor
-    below ten. Warns where many pairs are beyond the table's ends even so."""
+    ones (not zero) stay if they are off by a factor below ten."""
     def share_outside(distance: Tensor) -> float:
         outside = (distance < law.min_distance) | (distance > law.max_distance)
         return outside.double().mean().item()
@@ -343,8 +321,8 @@ def fit_range(law: ForceLaw, transitions: Transitions) -> None:
             f"to {high:.3g}) lie outside the table of force laws (from "
             f"{law.min_distance:.3g} to {law.max_distance:.3g}), where laws "
             f"are constant; leave out pairs that are too far apart to "
-            f"interact, or give the decoder's layer a ForceLaw with another "
-            f"min_distance and max_distance.", stacklevel=2)
+            f"interact, or give the decoder a ForceLaw of another range.",
+            stacklevel=2)
 
 
 def _seen_distances(transitions: Transitions) -> Tensor:

@@ -5,19 +5,19 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import scatter
 
+from pyg_fnri.inference.impulses import GAP
 from pyg_fnri.inference.likelihood import (
     Estimate,
     cauchy_nll,
     cauchy_width,
     mean_of_systems,
 )
-from pyg_fnri.laws.fit import LawFit
+from pyg_fnri.laws.fit import LawFit, mean_by_system
 from pyg_fnri.nn import RelationalAutoEncoder
 
-#: Distance at which pairs are close, in units of a law's first one: closer
-#: encounters would outweigh all else.
+#: Least distance, in units of a law's first one: closer encounters would
+#: outweigh all else.
 CLOSE = 10 / 3
 #: The least size of a term, in typical changes of velocity by forces; laws
 #: that hold are off by less.
@@ -52,17 +52,13 @@ class Finding(NamedTuple):
 @torch.no_grad()
 def find_missing_terms(model: RelationalAutoEncoder, data: Data,
                        edge_type: Tensor) -> list[Finding]:
-    """The terms that laws lack, the greatest gain first; none where laws hold.
+    """The terms that laws lack in at least two systems, whose graph by
+    :obj:`x` is given; the greatest gain first, none where laws hold.
 
     Each of the :data:`TERMS` is fitted to what the laws miss in the observed
     frames :obj:`x`, by robust least squares, and judged by the frames :obj:`y`
     that follow. The best of those that matter is taken out, and the others are
     tried on what is left.
-
-    Args:
-        model: Its decoder's layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`.
-        data: At least two systems, with :obj:`x` and :obj:`y`.
-        edge_type: Their graph by :obj:`x`, :obj:`[num_edges, num_layers]`.
     """
     fit = LawFit(model, data)
     channels = model.latent.encode_types(edge_type)[fit.search.choices.edge]
@@ -72,8 +68,8 @@ def find_missing_terms(model: RelationalAutoEncoder, data: Data,
     missed = evidence.errors(channels).chunk(2, dim=-1)[1]
     explained = evidence.change.chunk(2, dim=-1)[1] - missed
     left = term_columns(fit, data, channels, explained)
-    seen = torch.arange(valid.size(1), device=valid.device) < fit.num_observed
-    seen, later = valid & seen, valid & ~seen
+    observed = fit.transitions.frame < GAP
+    seen, later = valid & observed, valid & ~observed
     # Laws that are all too strong or too weak by one factor break no rule.
     missed = missed - _fit(left['response'], missed, seen)
     found = []
@@ -85,9 +81,9 @@ def find_missing_terms(model: RelationalAutoEncoder, data: Data,
             for errors, sign in ((missed, 1), (missed - part, -1)):
                 nll = cauchy_nll(errors, cauchy_width(errors[seen]))
                 gain += sign * nll.mean(-1)
-            total = scatter((gain * later).sum(-1), data.batch)
-            count = scatter(later.sum(-1).to(total), data.batch)
-            gained = mean_of_systems((total / count)[count > 0])
+            gained = mean_of_systems(
+                mean_by_system((gain * later).sum(-1), later.sum(-1),
+                               data.batch))
             size = part[later].abs().mean().item()
             if size >= MIN_SIZE and (gained.mean
                                      > MORE_THAN_CHANCE * gained.error):
@@ -104,8 +100,8 @@ def find_missing_terms(model: RelationalAutoEncoder, data: Data,
 
 def _fit(columns: Tensor, missed: Tensor, seen: Tensor,
          per_particle: bool = False) -> Tensor:
-    """The part of changes :obj:`[num_nodes, num_transitions, D]` that columns
-    :obj:`[..., P]` explain, with constants fitted to those seen."""
+    """The part of changes [N, T, D] that columns [N, T, D, P] explain, with
+    constants fitted to those seen."""
     # In double precision, squares of small numbers in any unit are above 0.
     scale = columns[seen].double().square().mean((0, 1)).sqrt().to(missed.dtype)
     scale = scale.clamp(min=torch.finfo(missed.dtype).tiny)  # [P]
@@ -133,8 +129,8 @@ def _fit(columns: Tensor, missed: Tensor, seen: Tensor,
 
 def term_columns(fit: LawFit, data: Data, channels: Tensor,
                  explained: Tensor) -> dict[str, Tensor]:
-    """Changes of velocity :obj:`[num_nodes, num_transitions, D, P]` by each of
-    the :data:`TERMS`, for P unknown constants."""
+    """Changes of velocity :obj:`[N, T, D, P]` by each of the :data:`TERMS`,
+    for P unknown constants."""
     # Of both ends: the noise of one alone would look like friction.
     mean = [(x[:, :-1] + x[:, 1:]) / 2 for x in (data.x, data.y)]
     position, velocity = torch.cat(mean, dim=1).chunk(2, dim=-1)

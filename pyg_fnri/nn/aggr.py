@@ -13,19 +13,15 @@ except ImportError:  # The extra `[scatter]`; everything works without it.
 
 
 class ScatterSum(Aggregation):
-    r"""Sums the messages to each receiver,
-    :math:`\sum_{i \neq j} \mathbf{h}_{(i,j)}` (:math:`e \rightarrow v` in
-    section 1 of the paper's supplement), in the order of the edges.
-
-    On CPUs this is :func:`torch_geometric.utils.scatter`; on GPUs it is
-    :func:`torch_scatter.scatter_sum` where that package is installed.
+    r"""Sums the messages to each receiver, :math:`\sum_{i \neq j}
+    \mathbf{h}_{(i,j)}` (section 1 of the supplement), in the order of the
+    edges; on GPUs by :mod:`torch_scatter` where that package is installed.
     """
     def forward(self, x: Tensor, index: Optional[Tensor] = None,
                 ptr: Optional[Tensor] = None, dim_size: Optional[int] = None,
                 dim: int = -2) -> Tensor:
-        """Sums messages :obj:`[..., num_edges, ...]`, with edges at
-        :obj:`dim`, by receiver :obj:`index`, :obj:`[num_edges]`, to
-        :obj:`[..., dim_size, ...]`; :obj:`ptr` is not used."""
+        """Sums :obj:`[..., num_edges, ...]`, with edges at :obj:`dim`, by
+        receivers :obj:`[num_edges]`, to :obj:`[..., dim_size, ...]`."""
         if (torch_scatter is not None and x.is_cuda
                 and not torch.compiler.is_compiling()):
             return torch_scatter.scatter_sum(x, index, dim, dim_size=dim_size)

@@ -8,16 +8,12 @@ from torch_geometric.nn.inits import reset
 
 
 class Decoder(torch.nn.Module, ABC):
-    """Predicts trajectories over a latent graph, step by step.
+    """Predicts trajectories over a latent graph, step by step, by a
+    :obj:`layer` that predicts the change of the state.
 
-    What comes next may depend on the last state only, as in
-    :class:`RolloutDecoder`, or on all states so far, as in
-    :class:`RecurrentDecoder`. All methods take true states :obj:`x`,
-    :obj:`[num_nodes, T, num_features]`, and the latent graph, :obj:`[2,
-    num_edges]` and :obj:`[num_edges, num_channels]`.
-
-    Args:
-        layer: Predicts the change of the state in one step.
+    All methods take true states :obj:`x`, :obj:`[num_nodes, T, num_features]`,
+    and the latent graph, :obj:`[2, num_edges]` and :obj:`[num_edges,
+    num_channels]`.
     """
     #: Number of true states that a decoder sees before the first rollout.
     burn_in = 1
@@ -27,7 +23,6 @@ class Decoder(torch.nn.Module, ABC):
         self.layer = layer
 
     def reset_parameters(self) -> None:
-        """Draws new weights."""
         reset(self.layer)
 
     @abstractmethod
@@ -40,9 +35,8 @@ class Decoder(torch.nn.Module, ABC):
     @abstractmethod
     def one_step(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                  frame: Optional[Tensor] = None) -> Tensor:
-        """Predicts the frames :obj:`x[:, frame + 1]` from the true past, each
-        of them by one step; :obj:`frame` holds numbers from 0 to T - 2 in any
-        order, all by default."""
+        """Predicts frames :obj:`x[:, frame + 1]`, each by one step from the
+        true past; :obj:`frame` holds any of 0, ..., T - 2, all by default."""
 
     @abstractmethod
     def predict(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
@@ -52,24 +46,20 @@ class Decoder(torch.nn.Module, ABC):
 
 
 class RolloutDecoder(Decoder):
-    r"""Predicts trajectories by repeating a step,
+    r"""Predicts trajectories by repeating a step (supplement, section 1.5),
 
     .. math::
         \boldsymbol{\mu}^{t+1} = \boldsymbol{\mu}^t + f(\boldsymbol{\mu}^t,
         \mathbf{z}),
 
-    that starts anew from the true state every :obj:`pred_steps` steps, the
-    paper's :math:`M` (supplement, section 1.5). It looks at no frames but 0,
-    :obj:`pred_steps`, 2 :obj:`pred_steps`, ...
+    from the true state every :obj:`pred_steps` steps, the paper's :math:`M`.
 
     Args:
-        layer: Any layer that is called as :obj:`layer(x, edge_index,
-            edge_attr)` and gives the change of each state, such as
-            :class:`MultiplexConv` or :class:`OverLinearStep`.
+        layer: Gives the change of each state when called as :obj:`layer(x,
+            edge_index, edge_attr)`, such as :class:`MultiplexConv`.
     """
     def step(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
-        """The next state of each state: :obj:`[num_nodes, num_features]` or
-        :obj:`[num_nodes, num_steps, num_features]`, same shape out."""
+        """The next states, of the same shape."""
         return x + self.layer(x, edge_index, edge_attr)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,

@@ -11,17 +11,11 @@ from pyg_fnri.nn.aggr import ScatterSum
 
 
 class MLP(torch.nn.Module):
-    r"""Linear, ELU, dropout, linear, ELU, batch norm: the functions
-    :math:`f_{emb}, f_e, f_v` of the paper's encoder (supplement, eqs. 3-6).
+    r"""Linear, ELU, dropout, linear, ELU, batch norm over all rows: the
+    functions :math:`f_{emb}, f_e, f_v` of the encoder (supplement, eqs. 3-6).
 
-    Batch norm runs over all nodes or edges of the batch. Weights start
-    Xavier-normal, biases at 0.1, as in the authors' code.
-
-    Args:
-        in_channels: Size of each input.
-        hidden_channels: Size of the hidden layer.
-        out_channels: Size of each output.
-        dropout: Of the hidden layer; 0.5 in the paper's supervised runs.
+    Weights start Xavier-normal, biases at 0.1, as in the authors' code; they
+    take a :obj:`dropout` of 0.5 in supervised runs.
     """
     def __init__(self, in_channels: int, hidden_channels: int,
                  out_channels: int, dropout: float = 0.0) -> None:
@@ -33,26 +27,24 @@ class MLP(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws new weights."""
         _reset(self.lin1, self.lin2)
         self.norm.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps :obj:`[*, in_channels]` to :obj:`[*, out_channels]`, where
-        :obj:`*` is one dimension of nodes or edges."""
+        """Maps nodes or edges :obj:`[*, in_channels]` to :obj:`[*,
+        out_channels]`."""
         if self.training and x.size(0) < 2:
             # Of no row at all, batch norm would take a mean of NaN and keep it.
-            raise ValueError(
-                f"Batch norm needs at least two nodes and two edges to train "
-                f"on, but got {x.size(0)}; use larger batches or `eval()`.")
+            raise ValueError(f"Training needs at least two nodes and edges, "
+                             f"but got {x.size(0)}; use larger batches.")
         x = F.elu(self.lin1(x))
         x = F.dropout(x, self.dropout, self.training)
         return self.norm(F.elu(self.lin2(x)))
 
 
 class Encoder(MessagePassing):
-    r"""What the encoders share: from embeddings of the edges to those of the
-    particles and back, and from there to logits (supplement, eqs. 4-6).
+    r"""From embeddings of the edges to those of the particles and back, and
+    from there to logits (supplement, eqs. 4-6):
 
     .. math::
         \mathbf{h}^2_j &= f^1_v \big( \tfrac{1}{N}
@@ -60,13 +52,10 @@ class Encoder(MessagePassing):
         \mathbf{h}^2_{(i,j)} &= f^2_e([\mathbf{h}^2_i, \mathbf{h}^2_j,
         \mathbf{h}^1_{(i,j)}])
 
-    As in the authors' code, the sum is divided by :math:`N`, and the second
-    edge function also sees the first edge embedding. :math:`N` is the number
-    of senders of a particle plus itself.
-
-    A subclass embeds trajectories :obj:`[num_nodes, num_steps, in_channels]`
-    in :meth:`forward`, and calls :meth:`init_passes` and :meth:`passes`, which
-    gives logits :obj:`[num_edges, out_channels]`.
+    As in the authors' code, :math:`f^2_e` also sees :math:`\mathbf{h}^1`, and
+    :math:`N` is the number of senders of a particle plus itself. A subclass
+    embeds trajectories :obj:`[num_nodes, num_steps, in_channels]` in
+    :meth:`forward`, and calls :meth:`init_passes` and :meth:`passes`.
 
     Args:
         in_channels: Number of features of a particle in a frame.
@@ -86,8 +75,7 @@ class Encoder(MessagePassing):
         self.dropout = dropout
 
     def init_passes(self, edge_channels: int) -> None:
-        """Makes the networks of :meth:`passes` for edges that start with so
-        many features, after the networks of the subclass, and draws all."""
+        """Makes the networks of :meth:`passes`, and draws all weights."""
         hidden, dropout = self.hidden_channels, self.dropout
         self.edge_mlp1 = MLP(edge_channels, hidden, hidden, dropout)
         self.node_mlp2 = MLP(hidden, hidden, hidden, dropout)
@@ -96,7 +84,6 @@ class Encoder(MessagePassing):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws new weights."""
         for part in self.children():
             if part is not self.lin:
                 part.reset_parameters()
@@ -104,8 +91,8 @@ class Encoder(MessagePassing):
 
     def passes(self, h_edge: Tensor, edge_index: Tensor,
                num_nodes: int) -> Tensor:
-        """The logits :obj:`[num_edges, out_channels]` of the features
-        :obj:`[num_edges, edge_channels]` that the edges start with."""
+        """Logits :obj:`[num_edges, out_channels]` of edges that start with
+        features :obj:`[num_edges, edge_channels]`."""
         h_edge = self.edge_mlp1(h_edge)  # [num_edges, hidden]
         # propagate_type: (edge_attr: Tensor)
         h = self.propagate(edge_index, edge_attr=h_edge,
@@ -119,27 +106,23 @@ class Encoder(MessagePassing):
         return self.lin(h_edge)
 
     def edge_update(self, x_i: Tensor, x_j: Tensor) -> Tensor:
-        """Receiver first, then sender, as in the authors' code."""
+        # Receiver first, as in the authors' code.
         return torch.cat([x_i, x_j], dim=-1)
 
     def message(self, edge_attr: Tensor) -> Tensor:
-        """The message is the embedding of the edge."""
         return edge_attr
 
 
 class MLPEncoder(Encoder):
-    r"""The encoder of NRI, fNRI and sfNRI (supplement, eqs. 3-6): it embeds
-    each trajectory as a whole,
+    r"""The encoder of NRI, fNRI and sfNRI (supplement, eqs. 3-6), which embeds
+    each trajectory as a whole:
 
     .. math::
-        \mathbf{h}^1_i &= f_{emb}(\mathbf{x}_i) \\
-        \mathbf{h}^1_{(i,j)} &= f^1_e([\mathbf{h}^1_i, \mathbf{h}^1_j]),
-
-    and goes on as every :class:`Encoder`.
+        \mathbf{h}^1_i = f_{emb}(\mathbf{x}_i), \quad
+        \mathbf{h}^1_{(i,j)} = f^1_e([\mathbf{h}^1_i, \mathbf{h}^1_j])
 
     Args:
-        num_steps: Number of observed frames; all others as for
-            :class:`Encoder`.
+        num_steps: Number of observed frames; others as for :class:`Encoder`.
     """
     def __init__(self, in_channels: int, num_steps: int, out_channels: int,
                  hidden_channels: int = 256, dropout: float = 0.0,
@@ -160,22 +143,10 @@ class MLPEncoder(Encoder):
 
 
 class TrajectoryCNN(torch.nn.Module):
-    r"""Embeds sequences of 14 frames or more: convolution, ReLU, batch norm,
-    dropout, max-pooling by 2, convolution, ReLU, batch norm, and attention
-    over what is then left of time, a weighted mean
-
-    .. math::
-        \sum_t a_t \mathbf{W} \mathbf{h}_t, \quad \mathbf{a} =
-        \mathrm{softmax}_t(\mathbf{w}^\top \mathbf{h}_t)
-
-    (NRI's supplement, https://arxiv.org/abs/1802.04687). Batch norm runs over
-    all sequences and times. Weights start as in :class:`MLP`.
-
-    Args:
-        in_channels: Number of features at each time.
-        out_channels: Size of all layers and of the embedding.
-        dropout: Dropout probability after the first convolution.
-    """
+    r"""Embeds sequences of 14 frames or more by two convolutions, and attention
+    over what pooling leaves of time (NRI's supplement): :math:`\sum_t a_t
+    \mathbf{W} \mathbf{h}_t` with :math:`\mathbf{a} =
+    \mathrm{softmax}_t(\mathbf{w}^\top \mathbf{h}_t)`."""
     def __init__(self, in_channels: int, out_channels: int,
                  dropout: float = 0.0) -> None:
         super().__init__()
@@ -190,7 +161,6 @@ class TrajectoryCNN(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws new weights."""
         _reset(self.conv1, self.conv2, self.conv_value, self.conv_score)
         self.norm1.reset_parameters()
         self.norm2.reset_parameters()
@@ -207,16 +177,13 @@ class TrajectoryCNN(torch.nn.Module):
 
 
 class CNNEncoder(Encoder):
-    r"""NRI's convolutional encoder (https://arxiv.org/abs/1802.04687,
-    section 3.1 and supplement): it embeds the joint trajectory of each pair
-    over time,
+    r"""NRI's convolutional encoder (https://arxiv.org/abs/1802.04687, section
+    3.1 and supplement), which embeds the joint trajectory of each pair:
 
     .. math::
-        \mathbf{h}^1_{(i,j)} = f^1_e(f_{CNN}([\mathbf{x}_i, \mathbf{x}_j])),
+        \mathbf{h}^1_{(i,j)} = f^1_e(f_{CNN}([\mathbf{x}_i, \mathbf{x}_j]))
 
-    and goes on as every :class:`Encoder`, whose arguments it takes. The number
-    of observed frames, at least 14, may differ from call to call, and
-    interactions may show at any time of a long trajectory.
+    Arguments as for :class:`Encoder`. It takes any number of frames from 14 on.
     """
     def __init__(self, in_channels: int, out_channels: int,
                  hidden_channels: int = 256, dropout: float = 0.0,
@@ -234,13 +201,12 @@ class CNNEncoder(Encoder):
 
 
 def check_trajectories(x: Tensor, num_steps: int, num_features: int) -> None:
-    """Raises a ValueError unless :obj:`x` is :obj:`[num_nodes, num_steps,
-    num_features]`."""
+    """Raises unless :obj:`x` is :obj:`[num_nodes, num_steps, num_features]`."""
     if x.dim() != 3 or x.size()[1:] != (num_steps, num_features):
         raise ValueError(
-            f"The encoder was built for trajectories of shape [num_nodes, "
-            f"{num_steps}, {num_features}], but got {list(x.size())}; cut them "
-            f"to the observed frames by `SplitTrajectory({num_steps})`.")
+            f"Expected trajectories of shape [num_nodes, {num_steps}, "
+            f"{num_features}], but got {list(x.size())}; cut them by "
+            f"`SplitTrajectory({num_steps})`.")
 
 
 def _reset(*layers: Union[torch.nn.Linear, torch.nn.Conv1d]) -> None:

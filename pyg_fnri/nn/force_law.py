@@ -1,5 +1,5 @@
-"""Force laws as learned functions of distance, and layers that move particles
-by them."""
+"""Force laws as functions of distance, and layers that move particles by
+them."""
 import math
 from typing import Any, Optional
 
@@ -13,16 +13,12 @@ from pyg_fnri.nn.scaling import Scaling
 
 
 class ForceLaw(torch.nn.Module):
-    r"""A force law per channel, :math:`f_k(r)`, read off a table.
+    r"""A force law per channel, :math:`f_k(r)`, read off a table of
+    accelerations at distances equally spaced in :math:`\log r`.
 
-    The table holds the acceleration at distances that are equally spaced in
-    :math:`\log r`; between them it is interpolated by cubic convolution, four
-    entries at a time, beyond its ends a law is constant. A law is thus smooth,
-    free in shape, and *linear* in its parameters: it can be fitted by least
-    squares or trained by gradients. Not in the paper.
-
-    Distances may be in any unit. Where laws are fitted, :meth:`rescale` moves
-    the table to the distances of the data; a state dict holds where it is.
+    Between them it is interpolated by cubic convolution, beyond the ends it is
+    constant: smooth, free in shape, and *linear* in its parameters, which least
+    squares can fit. Not in the paper.
 
     Args:
         num_channels: Number of laws.
@@ -45,23 +41,21 @@ class ForceLaw(torch.nn.Module):
         torch.nn.init.zeros_(self.value)
 
     def rescale(self, factor: float) -> None:
-        """Moves the table to distances :obj:`factor` times as large, where
-        laws then have the values that they had."""
+        """Moves the table, with its values, to :obj:`factor` times the
+        distances, such as to those of the data."""
         # Numbers that are round stay so, there and back by powers of ten.
         self._set_range(*(float(f'{factor * end:.12g}')
                           for end in (self.min_distance, self.max_distance)))
 
     def _set_range(self, min_distance: float, max_distance: float) -> None:
         if not 0 < min_distance < max_distance < math.inf:
-            raise ValueError(f"Expected 0 < min_distance < max_distance, both "
-                             f"finite, but got {min_distance} and "
-                             f"{max_distance}.")
+            raise ValueError(f"Expected finite 0 < min_distance < max_distance,"
+                             f" but got {min_distance} and {max_distance}.")
         self.min_distance = min_distance
         self.max_distance = max_distance
 
     def get_extra_state(self) -> Tensor:
-        """Both ends of the table. They are no buffer, which would lose digits
-        with the module's dtype."""
+        """Both ends of the table: a buffer would lose digits in half."""
         return torch.tensor([self.min_distance, self.max_distance],
                             dtype=torch.double)
 
@@ -76,15 +70,15 @@ class ForceLaw(torch.nn.Module):
                               dtype=self.value.dtype, device=self.value.device)
 
     def forward(self, distance: Tensor) -> Tensor:
-        """The accelerations :obj:`[num_channels, *]` in m/s^2, positive where
-        repulsive, that each law gives at distances :obj:`[*]` in metre."""
+        """Accelerations :obj:`[num_channels, *]` in m/s^2, positive where
+        repulsive, at distances :obj:`[*]` in metre."""
         first, weight = self.interpolation(distance)
         table = self.value.unfold(-1, 4, 1)  # [num_channels, num_knots - 3, 4]
         return torch.einsum('c...w,...w->c...', table[:, first], weight)
 
     def interpolation(self, distance: Tensor) -> tuple[Tensor, Tensor]:
-        """How a law depends on its table: the first of four successive
-        entries, :obj:`[*]`, and their weights, :obj:`[*, 4]`."""
+        """The first, :obj:`[*]`, of four successive entries of the table that a
+        law depends on, and their weights, :obj:`[*, 4]`."""
         step = math.log(
             self.max_distance / self.min_distance) / (self.num_knots - 1)
         place = (distance.clamp(self.min_distance, self.max_distance) /
@@ -116,14 +110,9 @@ class ForceLawDecoder(MessagePassing):
         m_i \ddot{\mathbf{r}}_i = \sum_{j \neq i} \sum_k z_{ij,k}
         f_k(r_{ij}) \frac{\mathbf{r}_i - \mathbf{r}_j}{r_{ij}},
 
-    integrated over the interval between two frames by velocity Verlet. Takes
-    the place of :class:`MultiplexConv` inside a :class:`RolloutDecoder`. Not
-    in the paper, whose decoder has to learn that velocities follow positions,
-    and that forces are central and depend on distance alone.
-
-    Masses :math:`m_i`, where they are known, come with the graph: edge
-    attributes are then :math:`z_{ij,k} / m_i`, see :func:`per_mass`.
-    Otherwise all are alike, and laws are accelerations.
+    integrated between two frames by velocity Verlet: a layer for
+    :class:`RolloutDecoder`. Not in the paper. Masses come with the graph,
+    :math:`z_{ij,k} / m_i`, see :func:`per_mass`.
 
     Args:
         law: The laws, one per channel of the latent graph.
@@ -142,15 +131,14 @@ class ForceLawDecoder(MessagePassing):
         kwargs.setdefault('aggr', ScatterSum())
         super().__init__(node_dim=0, **kwargs)
         if scaling.num_features % 2:
-            raise ValueError(f"Force laws need positions followed by as many "
-                             f"velocities, but particles have "
-                             f"{scaling.num_features} features.")
+            raise ValueError(f"Expected positions and as many velocities, but "
+                             f"got {scaling.num_features} features.")
         if not 0 < interval < math.inf or num_substeps < 1:
             raise ValueError(f"Expected a positive interval and at least one "
                              f"substep, but got {interval} and {num_substeps}.")
         if half_width is not None and not half_width > 0:
-            raise ValueError(f"Expected walls at a positive half_width, or "
-                             f"None, but got {half_width}.")
+            raise ValueError(
+                f"Expected a positive half_width, but got {half_width}.")
         self.law = law
         self.scaling = scaling
         self.interval = interval
@@ -160,15 +148,14 @@ class ForceLawDecoder(MessagePassing):
         self.register_buffer('scale', torch.ones(scaling.num_features))
 
     def reset_parameters(self) -> None:
-        """Sets all laws to zero."""
         super().reset_parameters()
         self.law.reset_parameters()
 
     def forward(self, x: Tensor, edge_index: Tensor,
                 edge_attr: Tensor) -> Tensor:
-        """The change in one interval of states :obj:`[num_nodes, 2D]` or
-        :obj:`[num_nodes, num_steps, 2D]` in the model's units, by edges of
-        weights :obj:`[num_edges, num_channels]`."""
+        """The change in one interval of states :obj:`[num_nodes, (num_steps,)
+        2D]` in the model's units, by weights :obj:`[num_edges,
+        num_channels]`."""
         check_edge_attr(edge_attr, edge_index, self.law.num_channels)
         position, velocity = self.scaling.inverse(x).chunk(2, dim=-1)
         step = self.interval / self.num_substeps
@@ -191,34 +178,28 @@ class ForceLawDecoder(MessagePassing):
 
     def message(self, position_i: Tensor, position_j: Tensor,
                 edge_attr: Tensor) -> Tensor:
-        """The acceleration of receivers by senders."""
         offset = position_i - position_j  # [num_edges, (T,) D]
         # As good as 0 in any unit, but gradients stay finite.
         least = self.law.min_distance / 3e4
         distance = offset.norm(dim=-1).clamp(min=least)
         law = self.law(distance)  # [C, num_edges, (T,)]
-        weight = edge_attr.t().view(edge_attr.t().size() + (1, ) *
-                                    (distance.dim() - 1))
+        weight = edge_attr.t()[(..., ) + (None, ) * (distance.dim() - 1)]
         force = (weight * law).sum(0)
         return (force / distance).unsqueeze(-1) * offset
 
 
 class ResidualForceLaws(ForceLawDecoder):
-    r"""Adds to the change of state by force laws what a network of messages
-    over the same graph corrects,
+    r"""Adds a network of messages over the same graph to force laws, for what
+    is no law of a distance, such as friction and fields:
 
     .. math::
         \Delta \mathbf{x} = \Delta \mathbf{x}_{laws} + \mathbf{s} \odot
         f_{net}(\mathbf{x}, \mathbf{z}),
 
-    in units :math:`\mathbf{s}` of the change that forces typically make
-    (:obj:`scale`), such as friction and fields, which are no law of a distance.
-    The network is a :class:`MultiplexConv` whose last layer starts at zero, so
-    that untrained it leaves the laws exactly as they are. Not in the paper.
-
-    It makes predictions better. Laws are fitted and graphs refined by the laws
-    alone, as without it. Arguments as for :class:`ForceLawDecoder`, with
-    :obj:`hidden_channels` of the network.
+    in units :math:`\mathbf{s}` of the change that forces make (:obj:`scale`),
+    by a :class:`MultiplexConv` of :obj:`hidden_channels` that starts at zero.
+    Laws are fitted without it. Not in the paper. Other arguments as for
+    :class:`ForceLawDecoder`.
     """
     def __init__(self, law: ForceLaw, scaling: Scaling,
                  hidden_channels: int = 64, **kwargs: Any) -> None:
@@ -229,7 +210,6 @@ class ResidualForceLaws(ForceLawDecoder):
         self._silence()
 
     def reset_parameters(self) -> None:
-        """Sets all laws to zero, and draws a new network that is silent."""
         super().reset_parameters()
         self.network.reset_parameters()
         self._silence()

@@ -1,5 +1,4 @@
-"""Latent graphs: what the logits of the encoder mean, in which NRI, fNRI and
-sfNRI differ. A new family is a new subclass of :class:`Latent`."""
+"""Latent graphs: what the logits of the encoder mean."""
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ class Latent(torch.nn.Module, ABC):
     Args:
         num_edge_types: Number of edge types :math:`K_a \geq 2` of each
             layer-graph, the null type included.
-        undirected: If set, both directions of an interaction are one:
+        undirected: Whether both directions of an interaction are one:
             :meth:`tie` averages their logits.
     """
     def __init__(self, num_edge_types: Sequence[int],
@@ -26,10 +25,11 @@ class Latent(torch.nn.Module, ABC):
         self.undirected = undirected
         #: Probability of each type, for each layer-graph.
         self.prior = check_prior(None, self.num_edge_types)
+        # Tells the model's dtype, which it follows.
+        self.register_buffer('one', torch.ones(()), persistent=False)
 
     @property
     def num_layers(self) -> int:
-        """Number of layer-graphs."""
         return len(self.num_edge_types)
 
     @property
@@ -45,24 +45,22 @@ class Latent(torch.nn.Module, ABC):
     @abstractmethod
     def sample(self, logits: Tensor, tau: float = 0.5, hard: bool = False,
                generator: Optional[torch.Generator] = None) -> Tensor:
-        """A differentiable sample :obj:`[num_edges, num_channels]`: the lower
-        the temperature :obj:`tau`, the closer to one-hot; one-hot with the
-        gradient of soft ones if :obj:`hard`."""
+        """A differentiable sample :obj:`[num_edges, num_channels]`, closer to
+        one-hot at lower temperatures :obj:`tau`; if :obj:`hard`, one-hot with
+        the gradient of soft ones."""
 
     @abstractmethod
     def log_posterior(self, logits: Tensor) -> list[Tensor]:
-        """Log-probabilities :obj:`[num_edges, K_a]` of each layer-graph's
-        types."""
+        """Logarithms of :meth:`posterior`."""
 
     @abstractmethod
     def channels(self, probabilities: Sequence[Tensor]) -> Tensor:
-        """The graph as the decoder sees it, :obj:`[num_edges, num_channels]`,
-        from :obj:`[num_edges, K_a]` per layer-graph."""
+        """The decoder's view :obj:`[num_edges, num_channels]` of
+        probabilities :obj:`[num_edges, K_a]` per layer-graph."""
 
     @abstractmethod
     def kl(self, logits: Tensor) -> Tensor:
-        """Divergence from the prior in nats, :obj:`[num_edges,
-        num_layers]`."""
+        """Divergence from the prior in nats, :obj:`[num_edges, num_layers]`."""
 
     def posterior(self, logits: Tensor) -> list[Tensor]:
         """Probabilities :obj:`[num_edges, K_a]` of each layer-graph's types."""
@@ -73,8 +71,8 @@ class Latent(torch.nn.Module, ABC):
         return most_probable(self.posterior(logits))
 
     def cross_entropy(self, logits: Tensor, edge_type: Tensor) -> Tensor:
-        r"""What supervision minimises: :math:`-\log q` of given types
-        :obj:`[num_edges, num_layers]`, in nats, of the same shape."""
+        r"""What supervision minimises: :math:`-\log q` in nats of given types
+        :obj:`[num_edges, num_layers]`, of the same shape."""
         return -torch.stack([
             log_q.gather(-1, types.unsqueeze(-1)).squeeze(-1)
             for log_q, types in zip(self.log_posterior(logits),
@@ -82,18 +80,17 @@ class Latent(torch.nn.Module, ABC):
         ], dim=-1)
 
     def encode_types(self, edge_type: Tensor) -> Tensor:
-        """The decoder's view :obj:`[num_edges, num_channels]` of known types
-        :obj:`[num_edges, num_layers]` int64, such as the true graph."""
-        dtype = torch.get_default_dtype()
+        """The decoder's view :obj:`[num_edges, num_channels]` of given types
+        :obj:`[num_edges, num_layers]` int64, in the model's dtype."""
         return self.channels([
-            F.one_hot(types, k).to(dtype) for types, k in zip(
+            F.one_hot(types, k).to(self.one.dtype) for types, k in zip(
                 edge_type.unbind(-1), self.num_edge_types, strict=True)
         ])
 
     def tie(self, logits: Tensor, edge_index: Tensor) -> Tensor:
-        """Where the latent graph is undirected, averages the logits of both
-        directions of each pair; keeps those of an edge without its reverse.
-        All other methods want logits that are tied."""
+        """Averages the logits of both directions of each pair where the graph
+        is undirected; an edge without its reverse keeps its own. All other
+        methods want logits that are tied."""
         if not self.undirected:
             return logits
         return (logits + logits[reverse_edges(edge_index)]) / 2
@@ -111,16 +108,13 @@ class CategoricalLatent(Latent):
         \mathbf{z}^a_{ij} = \mathrm{softmax}
         ((\mathbf{h}^{2,a}_{(i,j)} + \mathbf{g}) / \tau)
 
-    with Gumbel noise :math:`\mathbf{g}`. With one layer-graph of
-    :math:`\prod_a K_a` types this is NRI, with one layer-graph per interaction
-    fNRI.
+    with Gumbel noise :math:`\mathbf{g}`: NRI with one layer-graph of
+    :math:`\prod_a K_a` types, fNRI with one per interaction.
 
     Args:
         num_edge_types: As for :class:`Latent`, like :obj:`undirected`.
-        drop_null: If set, type 0 of each layer-graph is the hard-coded
-            non-edge: the decoder does not see its channel.
-        prior: Probability of each type, for each layer-graph; uniform by
-            default.
+        drop_null: Whether type 0 of each layer-graph has no channel.
+        prior: Probabilities of each layer-graph's types, uniform by default.
     """
     def __init__(self, num_edge_types: Sequence[int], drop_null: bool = False,
                  prior: Optional[Sequence[Sequence[float]]] = None,
@@ -152,7 +146,7 @@ class CategoricalLatent(Latent):
         return [part.log_softmax(-1) for part in self._split(logits)]
 
     def channels(self, probabilities: Sequence[Tensor]) -> Tensor:
-        first = 1 if self.drop_null else 0
+        first = int(self.drop_null)
         return torch.cat([part[:, first:] for part in probabilities], dim=-1)
 
     def kl(self, logits: Tensor) -> Tensor:
@@ -171,15 +165,12 @@ class CategoricalLatent(Latent):
 
 
 class SigmoidLatent(Latent):
-    r"""A sigmoid per edge and type, without sampling or divergence (section
-    2.2): :math:`\mathbf{z}_{ij} = \sigma(\mathbf{h}^2_{(i,j)})`.
+    r"""A sigmoid per edge and type, :math:`\mathbf{z}_{ij} =
+    \sigma(\mathbf{h}^2_{(i,j)})`, without sampling or divergence (section 2.2).
 
-    The null type is explicit: it has no channel, all others near 0 mean it.
-    :meth:`posterior` reads the sigmoids as unnormalised odds against null,
-    which for two types is the sigmoid itself. For more, probabilities of
-    types that exclude each other, unlike the sigmoids, sum to 1 with null's;
-    the most probable type is the highest sigmoid above 1/2, or null. Arguments
-    as for :class:`Latent`.
+    The null type has no channel; all others near 0 mean it. :meth:`posterior`
+    takes the sigmoids for odds against null, and the most probable type is the
+    highest sigmoid above 1/2, or null. Arguments as for :class:`Latent`.
     """
     @property
     def num_logits(self) -> int:
@@ -191,8 +182,7 @@ class SigmoidLatent(Latent):
 
     def sample(self, logits: Tensor, tau: float = 0.5, hard: bool = False,
                generator: Optional[torch.Generator] = None) -> Tensor:
-        """The sigmoids, rounded if :obj:`hard`; they are not drawn, so that
-        :obj:`tau` and :obj:`generator` play no part."""
+        """The sigmoids, rounded if :obj:`hard`, without a draw."""
         soft = logits.sigmoid()
         return soft + (soft.round() - soft).detach() if hard else soft
 
@@ -208,9 +198,8 @@ class SigmoidLatent(Latent):
         return logits.new_zeros(logits.size(0), self.num_layers)
 
     def cross_entropy(self, logits: Tensor, edge_type: Tensor) -> Tensor:
-        """Binary, as in the paper's supervised sfNRI: each sigmoid by itself
-        is to be 1 for its type and 0 otherwise, summed over a layer-graph's.
-        """
+        """Binary, as in the paper's supervised sfNRI: each sigmoid is to be 1
+        for its type, 0 otherwise; summed over each layer-graph."""
         target = self.encode_types(edge_type).to(logits.dtype)
         loss = F.binary_cross_entropy_with_logits(logits, target,
                                                   reduction='none')
@@ -221,14 +210,14 @@ class SigmoidLatent(Latent):
 
 
 def most_probable(posterior: Sequence[Tensor]) -> Tensor:
-    """The most probable type of each edge, :obj:`[num_edges, num_layers]`
-    int64, from :obj:`[num_edges, K_a]` per layer-graph."""
+    """The most probable types, :obj:`[num_edges, num_layers]` int64, by
+    probabilities :obj:`[num_edges, K_a]` per layer-graph."""
     return torch.stack([q.argmax(-1) for q in posterior], dim=-1)
 
 
 def reverse_edges(edge_index: Tensor) -> Tensor:
-    """Position of edge (i, j) for each edge (j, i), :obj:`[num_edges]`; an
-    edge without its reverse has its own position."""
+    """Position of edge (i, j) for each edge (j, i), :obj:`[num_edges]`; its own
+    for an edge without its reverse."""
     sender, receiver = edge_index
     if edge_index.numel() == 0:
         return sender
@@ -246,22 +235,22 @@ def check_edge_types(num_edge_types: Sequence[int]) -> list[int]:
     out = [operator.index(k) for k in num_edge_types]
     if not out or min(out) < 2:
         raise ValueError(
-            f"Expected at least two edge types (one of them null) for each "
-            f"layer-graph, such as [2, 2], but got {num_edge_types}.")
+            f"Expected at least two edge types for each layer-graph, such as "
+            f"[2, 2], but got {num_edge_types}.")
     return out
 
 
 def check_prior(prior: Optional[Sequence[Sequence[float]]],
                 sizes: Sequence[int]) -> list[list[float]]:
-    """A prior for each layer-graph as plain numbers, uniform if None."""
+    """A prior for each layer-graph, uniform if None."""
     if prior is None:
         return [[1 / k] * k for k in sizes]
     out = [[float(p) for p in layer] for layer in prior]
     if [len(layer) for layer in out] != list(sizes) or not all(
             min(layer) > 0 and abs(sum(layer) - 1) <= 1e-6 for layer in out):
         raise ValueError(
-            f"Expected a prior of positive probabilities that sum to 1 for "
-            f"each layer-graph, of lengths {list(sizes)}, but got {prior}.")
+            f"Expected priors of lengths {list(sizes)} that are positive and "
+            f"sum to 1, but got {prior}.")
     return out
 
 

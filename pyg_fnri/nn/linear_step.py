@@ -1,9 +1,10 @@
-"""The least-squares linear step, the walls that it is folded back at, and what
-both leave over: the interactions."""
+"""The least-squares linear step, its walls, and layers that work on what both
+leave over: the interactions."""
 from collections.abc import Callable
 from typing import Any, Optional
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn.inits import reset
 
@@ -17,16 +18,11 @@ MIN_CROSSINGS = 10
 
 
 class Walls(torch.nn.Module):
-    r"""Folds states that have left a box back into it: at a wall :math:`b`,
-
-    .. math::
-        (x, v) \leftarrow (2b - x, -v),
-
-    for each axis by itself. Where there is no wall, :math:`b` is infinite and
-    states stay as they are; so they do before :meth:`fit`. Features are
-    positions, then as many velocities; an odd number has no walls. Not in the
-    paper: a velocity that turns round between two frames is a jump that
-    networks learn last, though it is most of a prediction's squared error.
+    r"""Folds states that have left a box back into it, axis by axis: at a wall
+    :math:`b`, infinite where there is none, :math:`(x, v) \leftarrow (2b - x,
+    -v)`. Features are positions, then as many velocities; an odd number has no
+    walls. Not in the paper: a velocity that turns round between two frames is
+    what networks learn last, though most of the squared error.
     """
     lower: Tensor
     upper: Tensor
@@ -54,10 +50,10 @@ class Walls(torch.nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor, free: Tensor, target: Tensor) -> 'Walls':
-        """Takes the extremes of all positions in :obj:`x`, :obj:`[num_nodes,
-        T, num_features]`, for walls, each of them only if folding there
-        predicts velocities better: of states :obj:`free` after a step without
-        walls that have become :obj:`target`, :obj:`[*, num_features]`."""
+        """Takes each extreme of all positions in :obj:`x`, :obj:`[num_nodes,
+        T, num_features]`, for a wall if folding there halves the squared error
+        of velocities: of states :obj:`free` after a step without walls that
+        have become :obj:`target`, :obj:`[*, num_features]`."""
         self.lower.fill_(-torch.inf)
         self.upper.fill_(torch.inf)
         position = x[..., :self.num_axes]
@@ -85,12 +81,9 @@ class LinearStep(torch.nn.Module):
         \mathbf{x}^{t+1} - \mathbf{x}^t \approx \mathbf{A} \mathbf{x}^t +
         \mathbf{b},
 
-    by least squares, then folded back into the box if there is one
-    (:class:`Walls`), and a robust scale :math:`\mathbf{s}` of its residuals.
-    Fitted once, by :meth:`fit`, and saved with the model. Not in the paper.
-
-    With inertia removed, what is left *is* the interaction, in units of
-    :math:`\mathbf{s}` of order one, which encoder and decoder learn well.
+    by least squares, folded back by :class:`Walls`, and a robust scale
+    :math:`\mathbf{s}` of its residuals, in units of which the interactions are
+    of order one. Fitted once and saved with the model. Not in the paper.
     """
     weight: Tensor
     bias: Tensor
@@ -105,29 +98,27 @@ class LinearStep(torch.nn.Module):
         self.walls = Walls(num_features)
 
     def forward(self, x: Tensor, residual: Optional[Tensor] = None) -> Tensor:
-        """The next state of each state, :obj:`[..., num_features]`, after
-        adding :obj:`residual`, in units of the scale, before walls act."""
-        out = x + torch.nn.functional.linear(x, self.weight, self.bias)
+        """The next states, :obj:`[..., num_features]` as :obj:`x`; a
+        :obj:`residual`, in units of the scale, is added before walls act."""
+        out = x + F.linear(x, self.weight, self.bias)
         if residual is not None:
             out = torch.addcmul(out, residual, self.scale)
         return self.walls(out)
 
     def residual(self, x: Tensor) -> Tensor:
-        """What the step leaves over along trajectories :obj:`[num_nodes, T,
-        num_features]`, in units of its scale, :obj:`[num_nodes, T - 1,
-        num_features]`."""
+        """What the step leaves over along :obj:`[num_nodes, T, num_features]`,
+        in units of its scale, :obj:`[num_nodes, T - 1, num_features]`."""
         return (x[:, 1:] - self(x[:, :-1])) / self.scale
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> 'LinearStep':
-        r"""Fits the step, the walls and the scale of the residuals.
+        r"""Fits step, walls and scale to :obj:`[num_nodes, T, num_features]` in
+        the model's units.
 
-        The scale is 1.48 times the median absolute residual (the standard
-        deviation of a Gaussian), since a few close encounters leave residuals
-        hundreds of times the typical one; positions share one, and so do
-        velocities. A quantity that the step predicts up to rounding, such as
-        positions that are sums of velocities, has the scale of that rounding.
-        :obj:`x` is :obj:`[num_nodes, T, num_features]` in the model's units.
+        The scale, shared by positions and by velocities, is 1.48 times the
+        median absolute residual (the standard deviation of a Gaussian), since a
+        few close encounters leave hundreds of times the typical one. A quantity
+        that the step predicts exactly has the scale of its rounding.
         """
         state = x[:NUM_FITTED, :-1].flatten(0, 1)
         target = x[:NUM_FITTED, 1:].flatten(0, 1)
@@ -148,9 +139,8 @@ class LinearStep(torch.nn.Module):
         rounding = _shared(rounding, torch.mean)
         if not bool((scale > rounding).any()):
             raise ValueError(
-                "A linear step predicts these trajectories exactly, so there "
-                "are no interactions to learn; check that the particles "
-                "interact and that positions and velocities are not constant.")
+                "There are no interactions to learn, since a linear step "
+                "predicts these trajectories exactly; check the data.")
         self.weight.copy_(weight.t())
         self.bias.copy_(bias)
         self.walls.load_state_dict(walls.state_dict())
@@ -160,16 +150,15 @@ class LinearStep(torch.nn.Module):
 
 class OverLinearStep(torch.nn.Module):
     r"""A decoder's layer that predicts what a linear step leaves over, in
-    units of its scale:
+    units of its scale, which it cannot do well and ignore the graph:
 
     .. math::
         f(\mathbf{x}, \mathbf{z}) = \mathrm{fold} \big( \mathbf{x} +
         \mathbf{A} \mathbf{x} + \mathbf{b} + \mathbf{s} \odot
         f_{layer}(\mathbf{x}, \mathbf{z}) \big) - \mathbf{x}
 
-    It cannot do well and ignore the graph, even on predictions of one step.
-    The layer keeps the shape of :obj:`x`, as :class:`MultiplexConv` does, or
-    also gives a memory, as :class:`RecurrentConv` does.
+    The layer keeps the shape of :obj:`x`, or also gives a memory, as
+    :class:`RecurrentConv` does.
     """
     def __init__(self, layer: torch.nn.Module, linear_step: LinearStep) -> None:
         super().__init__()
@@ -181,8 +170,7 @@ class OverLinearStep(torch.nn.Module):
         reset(self.layer)
 
     def forward(self, x: Tensor, *args: Any) -> Any:
-        """The change of each state, and the memory if there is one; arguments
-        and shapes as the layer's."""
+        """The change of each state, and the memory if there is one."""
         out = self.layer(x, *args)
         if isinstance(out, tuple):
             return self.linear_step(x, out[0]) - x, *out[1:]
@@ -190,14 +178,10 @@ class OverLinearStep(torch.nn.Module):
 
 
 class ResidualEncoder(torch.nn.Module):
-    r"""Shows an encoder each state together with what a linear step leaves
-    over from it, :math:`[\mathbf{x}^t, \mathrm{sgn}(\mathbf{r}^t) \log (1 +
-    |\mathbf{r}^t|)]`.
-
-    The residual :math:`\mathbf{r}^t` is the sum of the forces on a particle
-    up to a factor; the logarithm keeps it as it is where small and tames close
-    encounters. The encoder is one for a frame less and twice the features.
-    """
+    r"""Shows an encoder, for a frame less and twice the features, each state
+    with what a linear step leaves over from it, up to a factor the sum of the
+    forces: :math:`[\mathbf{x}^t, \mathrm{sgn}(\mathbf{r}^t) \log (1 +
+    |\mathbf{r}^t|)]`. The logarithm tames close encounters."""
     def __init__(self, encoder: torch.nn.Module,
                  linear_step: LinearStep) -> None:
         super().__init__()
@@ -205,7 +189,6 @@ class ResidualEncoder(torch.nn.Module):
         self.linear_step = linear_step
 
     def reset_parameters(self) -> None:
-        """Draws new weights for the encoder; the linear step is kept."""
         reset(self.encoder)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
@@ -221,11 +204,16 @@ class ResidualEncoder(torch.nn.Module):
 
 def _least_squares(state: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """The affine map from states to their change, in double precision."""
-    state, target = state.double(), target.double()
-    ones = state.new_ones(state.size(0), 1)
+    device = state.device
+    # On a GPU, no driver takes matrices without full rank.
+    state, target = state.double().cpu(), target.double().cpu()
     # Of the change, which is small: rounding loses none of it.
-    solution = torch.linalg.lstsq(torch.cat([state, ones], dim=-1),
-                                  target - state).solution
+    problem = F.pad(state, (0, 1), value=1.0), target - state
+    found = torch.linalg.lstsq(*problem)
+    if found.rank < problem[0].size(1):
+        # Without full rank, the default driver's solution varies by chance.
+        found = torch.linalg.lstsq(*problem, driver='gelsd')
+    solution = found.solution.to(device)
     return solution[:-1], solution[-1]
 
 

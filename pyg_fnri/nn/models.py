@@ -25,17 +25,14 @@ from pyg_fnri.nn.scaling import MinMaxScaling, Scaling, per_mass
 
 class RelationalAutoEncoder(torch.nn.Module):
     r"""Infers the interaction graph of a system from its trajectories and
-    predicts how it goes on (section 1.1 of the paper).
-
-    All methods take and give physical units; :obj:`scaling` maps them to
-    those that encoder and decoder work in. No method keeps a state.
+    predicts how it goes on (section 1.1 of the paper), in physical units.
 
     Args:
         encoder: Called as :obj:`encoder(x, edge_index)`, gives
             :obj:`[num_edges, latent.num_logits]`.
         latent: What the logits mean.
         decoder: Predicts trajectories over :obj:`latent.num_channels` channels.
-        scaling: Units of the model, fitted on the training split.
+        scaling: Units of encoder and decoder.
     """
     def __init__(self, encoder: torch.nn.Module, latent: Latent,
                  decoder: Decoder, scaling: Scaling) -> None:
@@ -46,7 +43,6 @@ class RelationalAutoEncoder(torch.nn.Module):
         self.scaling = scaling
 
     def reset_parameters(self) -> None:
-        """Draws new weights for encoder and decoder."""
         reset(self.encoder)
         reset(self.decoder)
 
@@ -59,7 +55,7 @@ class RelationalAutoEncoder(torch.nn.Module):
     def decode(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                pred_steps: int = 1) -> Tensor:
         """Predicts frames 1, ..., T - 1 of :obj:`x`, looking at the true state
-        every :obj:`pred_steps` steps; see :meth:`Decoder.forward`."""
+        every :obj:`pred_steps` steps."""
         out = self.decoder(self.scaling(x), edge_index, edge_attr, pred_steps)
         return self.scaling.inverse(out)
 
@@ -73,14 +69,14 @@ class RelationalAutoEncoder(torch.nn.Module):
         Args:
             x: Observed trajectories, :obj:`[num_nodes, num_steps, F]`.
             edge_index: Candidate edges, :obj:`[2, num_edges]`.
-            y: Trajectories to predict, :obj:`[num_nodes, T, F]`; those observed
-                by default.
+            y: Trajectories to predict, :obj:`[num_nodes, T, F]`; :obj:`x` by
+                default.
             pred_steps: As for :meth:`decode`; others as for
                 :meth:`Latent.sample`.
 
         Returns:
-            The logits :obj:`[num_edges, num_logits]` and the predictions
-            :obj:`[num_nodes, T - 1, F]` of frames 1, ..., T - 1 of :obj:`y`.
+            Logits :obj:`[num_edges, num_logits]` and predicted frames 1, ..., T
+            - 1 of :obj:`y`, :obj:`[num_nodes, T - 1, F]`.
         """
         logits = self.encode(x, edge_index)
         edge_attr = self.latent.sample(logits, tau, hard, generator)
@@ -89,16 +85,15 @@ class RelationalAutoEncoder(torch.nn.Module):
 
     def posterior(self, data: Data) -> list[Tensor]:
         """Probabilities :obj:`[num_edges, K_a]` of each layer-graph's types,
-        from the observed trajectories of a :obj:`Data` or :obj:`Batch`."""
+        by the observed trajectories of a :obj:`Data` or :obj:`Batch`."""
         return self.infer(data)[1]
 
     def predict(self, data: Data) -> Tensor:
-        """The most probable graph, :obj:`[num_edges, num_layers]` int64, from
-        the observed trajectories of a :obj:`Data` or :obj:`Batch`."""
+        """The most probable graph, :obj:`[num_edges, num_layers]` int64."""
         return self.infer(data)[0]
 
     def infer(self, data: Data) -> tuple[Tensor, list[Tensor]]:
-        """Both of these, in one pass of the encoder."""
+        """The most probable graph and the posterior, by one pass."""
         with _inference(self):
             logits = self.encode(data.x, data.edge_index)
         if not bool(logits.isfinite().all()):
@@ -109,15 +104,10 @@ class RelationalAutoEncoder(torch.nn.Module):
 
     def predict_trajectory(self, data: Data, num_steps: int,
                            edge_type: Optional[Tensor] = None) -> Tensor:
-        """Predicts how a system goes on after its last observed frame.
-
-        Args:
-            data: Observed trajectories, a :obj:`Data` or :obj:`Batch`; with
-                masses :obj:`mass` where they are known.
-            num_steps: Number of frames to predict.
-            edge_type: The graph, :obj:`[num_edges, num_layers]`; the most
-                probable one by default.
-        """
+        """Predicts :obj:`num_steps` frames after the last observed one,
+        :obj:`[num_nodes, num_steps, num_features]`, over a graph
+        :obj:`[num_edges, num_layers]`, by default the most probable one; with
+        masses :obj:`data.mass` where they are known."""
         if edge_type is None:
             edge_type = self.predict(data)
         with _inference(self):
@@ -131,22 +121,17 @@ class NRI(RelationalAutoEncoder):
     r"""Neural relational inference: one layer-graph with an edge type for
     each combination of interactions, :math:`\prod_a K_a` in all.
 
-    Its types are combinations: :meth:`predict` gives :obj:`[num_edges, 1]`.
-    Assign :obj:`model.encoder` or :obj:`model.decoder` to use other ones.
-
     Args:
         in_channels: Number of features of a particle in a frame.
         num_steps: Number of observed frames.
-        num_edge_types: Number of types :math:`K_a` of each interaction, null
-            included.
+        num_edge_types: Number of types :math:`K_a` of each interaction.
         hidden_channels: Size of all hidden layers.
         dropout: Dropout probability of the encoder's hidden layers.
-        scaling: Units of the model.
+        scaling: Units of the model, min-max by default.
         **kwargs: Arguments of :class:`CategoricalLatent`; its :obj:`prior` that
             of all combinations, or one for each interaction.
     """
-    #: What :meth:`init_latent` takes of the options that not all latent graphs
-    #: have: :obj:`'drop_null'` and :obj:`'prior'` (of each interaction).
+    #: Options of :meth:`init_latent` that not all latent graphs have.
     latent_options: ClassVar[Sequence[str]] = ('drop_null', 'prior')
 
     def __init__(self, in_channels: int, num_steps: int,
@@ -176,22 +161,16 @@ class NRI(RelationalAutoEncoder):
 
 
 class FNRI(NRI):
-    r"""Factorised neural relational inference (section 2.1): a multiplex
-    graph, one layer-graph per kind of interaction.
-
-    Arguments as for :class:`NRI`.
-    """
+    r"""Factorised neural relational inference (section 2.1): one layer-graph
+    per kind of interaction. Arguments as for :class:`NRI`."""
     def init_latent(self, num_edge_types: Sequence[int],
                     **kwargs: Any) -> Latent:
         return CategoricalLatent(num_edge_types, **kwargs)
 
 
 class SFNRI(NRI):
-    r"""fNRI with sigmoids instead of samples (section 2.2), :math:`K_a - 1`
-    for each layer-graph, which leave the non-edge without a channel.
-
-    Arguments as for :class:`NRI`, with those of :class:`SigmoidLatent`.
-    """
+    r"""fNRI with sigmoids instead of samples (section 2.2). Arguments as for
+    :class:`NRI`, with those of :class:`SigmoidLatent`."""
     latent_options = ()
 
     def init_latent(self, num_edge_types: Sequence[int],
@@ -205,8 +184,7 @@ MODELS: dict[str, type[NRI]] = {'nri': NRI, 'fnri': FNRI, 'sfnri': SFNRI}
 
 @contextmanager
 def _inference(module: torch.nn.Module) -> Iterator[None]:
-    """Evaluation mode without gradients, and the old modes afterwards, which
-    may differ between parts of a model."""
+    """Evaluation mode without gradients; each part gets its mode back."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
     try:

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.inits import reset
 
@@ -11,9 +12,8 @@ from pyg_fnri.nn.aggr import ScatterSum
 
 
 class MultiplexConv(MessagePassing):
-    r"""One message network per channel of a multiplex graph, and a node
-    network over the sum of the messages (eqs. 1 and 2 of the paper, without
-    the residual):
+    r"""Message networks per channel of a multiplex graph, and a node network
+    over the sum of the messages (eqs. 1 and 2 without the residual):
 
     .. math::
         \tilde{\mathbf{h}}_{(i,j)} &= \sum_{k} z_{ij,k} \tilde{f}^k_e
@@ -21,8 +21,8 @@ class MultiplexConv(MessagePassing):
         \mathbf{x}'_j &= \tilde{f}_v \big( \big[ \mathbf{x}_j,
         \textstyle\sum_{i \neq j} \tilde{\mathbf{h}}_{(i,j)} \big] \big)
 
-    Each :math:`\tilde{f}^k_e` has two layers, ReLU after both;
-    :math:`\tilde{f}_v` has two hidden ReLU layers and a linear one.
+    Each :math:`\tilde{f}^k_e` has two ReLU layers; :math:`\tilde{f}_v` has two
+    ReLU layers and a linear one.
 
     Args:
         in_channels: Number of features of a node.
@@ -40,15 +40,14 @@ class MultiplexConv(MessagePassing):
         self.edge_dim = edge_dim
         self.hidden_channels = hidden = hidden_channels
         # The message networks, stacked along their channels.
-        self.weight1 = empty(edge_dim, 2 * in_channels, hidden)
-        self.bias1 = empty(edge_dim, hidden)
-        self.weight2 = empty(edge_dim, hidden, hidden)
-        self.bias2 = empty(edge_dim, hidden)
+        self.weight1 = Parameter(torch.empty(edge_dim, 2 * in_channels, hidden))
+        self.bias1 = Parameter(torch.empty(edge_dim, hidden))
+        self.weight2 = Parameter(torch.empty(edge_dim, hidden, hidden))
+        self.bias2 = Parameter(torch.empty(edge_dim, hidden))
         self.node_mlp = node_mlp(in_channels + hidden, hidden, out_channels)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws new weights, PyTorch's default of a linear layer."""
         super().reset_parameters()
         reset_stacked(self.weight1, self.bias1)
         reset_stacked(self.weight2, self.bias2)
@@ -56,26 +55,21 @@ class MultiplexConv(MessagePassing):
 
     def forward(self, x: Tensor, edge_index: Tensor,
                 edge_attr: Tensor) -> Tensor:
-        """Maps :obj:`[num_nodes, in_channels]` or :obj:`[num_nodes, num_steps,
-        in_channels]` to as many :obj:`out_channels`, over edges of weights
-        :obj:`[num_edges, edge_dim]`."""
+        """Maps :obj:`[num_nodes, (num_steps,) in_channels]` to as many
+        :obj:`out_channels`, by weights :obj:`[num_edges, edge_dim]`."""
         check_edge_attr(edge_attr, edge_index, self.edge_dim)
         # propagate_type: (x: Tensor, edge_attr: Tensor)
         out = self.propagate(edge_index, x=x, edge_attr=edge_attr)
         return self.node_mlp(torch.cat([x, out], dim=-1))
 
     def message(self, x_i: Tensor, x_j: Tensor, edge_attr: Tensor) -> Tensor:
-        """The sum over channels of the weighted messages."""
         pair = torch.cat([x_i, x_j], dim=-1)  # [num_edges, (T,) 2 * F]
         size = pair.size()[:-1] + (self.hidden_channels, )
         pair = pair.view(-1, pair.size(-1))
         out = pair.new_zeros(size)
-        # A product a channel: one product of all of them at once, or weights
-        # sliced by position, cost half as much again, mostly in copies.
-        for weight1, bias1, weight2, bias2, z in zip(self.weight1.unbind(),
-                                                     self.bias1.unbind(),
-                                                     self.weight2.unbind(),
-                                                     self.bias2.unbind(),
+        # One product of all channels, or slices, cost half as much again.
+        for weight1, bias1, weight2, bias2, z in zip(self.weight1, self.bias1,
+                                                     self.weight2, self.bias2,
                                                      edge_attr.unbind(-1)):
             h = torch.addmm(bias1, pair, weight1).relu_()
             h = torch.addmm(bias2, h, weight2).relu_()
@@ -96,13 +90,8 @@ def node_mlp(in_channels: int, hidden_channels: int,
     )
 
 
-def empty(*size: int) -> torch.nn.Parameter:
-    """Weights yet to be drawn."""
-    return torch.nn.Parameter(torch.empty(*size))
-
-
 def reset_stacked(weight: Tensor, bias: Tensor) -> None:
-    """Draws :obj:`[C, F_in, F_out]` weights and biases of linear layers."""
+    """PyTorch's default of linear layers, :obj:`[C, F_in, F_out]`."""
     bound = 1 / math.sqrt(weight.size(1))
     torch.nn.init.uniform_(weight, -bound, bound)
     torch.nn.init.uniform_(bias, -bound, bound)
@@ -110,10 +99,9 @@ def reset_stacked(weight: Tensor, bias: Tensor) -> None:
 
 def check_edge_attr(edge_attr: Tensor, edge_index: Tensor,
                     num_channels: int) -> None:
-    """Raises a ValueError unless each edge has a weight in each channel: one
-    row would be spread over all edges, further channels dropped."""
+    """Raises unless each edge has a weight in each channel: one row would be
+    spread over all edges, further channels dropped."""
     if edge_attr.size() != (edge_index.size(1), num_channels):
         raise ValueError(
             f"Expected edge attributes of shape [{edge_index.size(1)}, "
-            f"{num_channels}] (edges, channels), but got "
-            f"{list(edge_attr.size())}.")
+            f"{num_channels}], but got {list(edge_attr.size())}.")

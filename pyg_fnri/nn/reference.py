@@ -31,15 +31,12 @@ def from_reference_checkpoint(encoder: File, decoder: File,
                               num_edge_types: Sequence[int], model: str,
                               skip_first: bool = False) -> NRI:
     r"""Loads the weights of a model that the authors' code of NRI, fNRI or
-    sfNRI has trained. Same input, same output.
+    sfNRI has trained. Same input, same output; no code in the files is run.
 
-    The files hold names and numbers; nothing in them is executed. Sizes are
-    read off the weights. Supported are MLP encoders that are not split before
-    their output layer (`--split-point 0`, the default) and MLP decoders.
-
-    Their models work on trajectories scaled to [-1, 1], and so does the one
-    returned. For physical units, fit its scaling to the trajectories that
-    theirs was trained on: `model.scaling.fit(train.x)`.
+    Supported are MLP encoders that are not split before their output layer
+    (`--split-point 0`, the default) and MLP decoders. The model works on
+    trajectories scaled to [-1, 1]; for physical units, fit its scaling to the
+    training trajectories: `model.scaling.fit(train.x)`.
 
     Args:
         encoder: The file that is called `encoder.pt` there.

@@ -13,15 +13,12 @@ MAX_MASS = 1e4
 
 class Scaling(torch.nn.Module, ABC):
     r"""Maps physical units to a model's, :math:`(x - \text{offset}) /
-    \text{scale}` per feature, and back.
+    \text{scale}`, and back; fitted on the training split, saved with the model.
 
     The first half of the features (positions) share one offset and scale, and
-    so does the second half (velocities): directions in space stay alike. An
-    odd number of features has no halves; each feature then has its own.
-
-    Fitted on the training split and saved with the model, so that a checkpoint
-    and raw data give predictions in physical units. A new scaling is one
-    method, :meth:`statistics`.
+    so does the second half (velocities): directions in space stay alike. Of an
+    odd number, each feature has its own. A new scaling is one method,
+    :meth:`statistics`.
     """
     offset: Tensor
     scale: Tensor
@@ -39,7 +36,7 @@ class Scaling(torch.nn.Module, ABC):
     @torch.no_grad()
     def fit(self, x: Tensor) -> 'Scaling':
         """Sets offset and scale from trajectories in physical units,
-        :obj:`[num_nodes, T, num_features]` of the training split."""
+        :obj:`[num_nodes, T, num_features]`."""
         self._check(x)
         offsets: list[Tensor] = []
         scales: list[Tensor] = []
@@ -48,9 +45,8 @@ class Scaling(torch.nn.Module, ABC):
             size = quantity.size(-1)
             if not (offset.isfinite() and scale.isfinite() and scale > 0):
                 raise ValueError(
-                    f"Features {len(offsets)} to {len(offsets) + size - 1} "
-                    f"cannot be scaled: they are constant or not finite. "
-                    f"Remove them, or mend the data.")
+                    f"Features {len(offsets)} to {len(offsets) + size - 1} are "
+                    f"constant or not finite; remove or mend them.")
             offsets += [offset] * size
             scales += [scale] * size
         self.offset.copy_(torch.stack(offsets))
@@ -89,19 +85,18 @@ class StandardScaling(Scaling):
 
 
 def split_quantities(x: Tensor) -> Sequence[Tensor]:
-    """Positions and velocities, the two halves of the last dimension; every
-    feature by itself where an odd number of them cannot be halved."""
+    """Positions and velocities, the halves of the last dimension; each feature
+    by itself where their number is odd."""
     num_features = x.size(-1)
     return x.split(num_features // 2 if num_features % 2 == 0 else 1, dim=-1)
 
 
 def known_masses(data: Data) -> Optional[Tensor]:
-    """The masses :obj:`data.mass` of all particles, :obj:`[num_nodes]`, in
-    the dtype of the trajectories; None where they are not given, which means
-    that all particles have the same.
+    """The masses :obj:`data.mass`, :obj:`[num_nodes]`, in the trajectories'
+    dtype; None where not given, which means that all particles have the same.
 
-    In kg, force laws are in N; in units of a typical mass, they are the
-    accelerations of a typical particle, and networks learn best.
+    In kg, force laws are in N; in units of a typical mass, in which networks
+    learn best, they are the accelerations of a typical particle.
     """
     mass = data.get('mass')
     if mass is None:
@@ -110,22 +105,18 @@ def known_masses(data: Data) -> Optional[Tensor]:
         # One mass would otherwise be spread over all particles.
         raise ValueError(f"Expected a mass for each of the {data.x.size(0)} "
                          f"particles, but got the shape {list(mass.size())}.")
-    if not bool((mass.isfinite() & (mass > 0)).all()):
-        raise ValueError(f"Expected masses above 0 and finite, but the least "
-                         f"and the largest are {mass.min()} and {mass.max()}; "
-                         f"leave mass out where it is not known.")
+    # Not finite, either, if any mass is not both finite and above 0.
     typical = mass.double().log().mean().exp().item()
     if not 1 / MAX_MASS <= typical <= MAX_MASS:
-        raise ValueError(f"Expected masses in units of a typical one, but they "
-                         f"are about {typical:.3g}; divide all of them by it.")
+        raise ValueError(f"Expected masses above 0, in units of a typical one, "
+                         f"but they are {mass.min():.3g} to {mass.max():.3g}.")
     return mass.to(data.x.dtype)
 
 
 def per_mass(edge_attr: Tensor, data: Data) -> Tensor:
-    r"""A graph as decoders take it: the weights :obj:`[num_edges,
-    num_channels]` of all edges to a particle over its mass, :math:`z_{ij,k} /
-    m_i`, so that forces come out as accelerations; unchanged where
-    :obj:`data` has no :obj:`mass`."""
+    r"""A graph as decoders take it: weights :obj:`[num_edges, num_channels]`
+    over the receiver's mass, :math:`z_{ij,k} / m_i`, so that forces come out as
+    accelerations; unchanged where :obj:`data` has no :obj:`mass`."""
     mass = known_masses(data)
     if mass is None:
         return edge_attr

@@ -11,7 +11,6 @@ from pyg_fnri.simulation.forces import (
 from pyg_fnri.simulation.kuramoto import Kuramoto
 from pyg_fnri.simulation.sampling import graph_keys
 from pyg_fnri.simulation.systems import (
-    Mechanical,
     Newtonian,
     NRISprings,
     SignedCharges,
@@ -27,7 +26,6 @@ __all__ = [
     'Trajectories',
     'simulate',
     'System',
-    'Mechanical',
     'Newtonian',
     'NRISprings',
     'SignedCharges',

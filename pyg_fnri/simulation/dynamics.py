@@ -12,14 +12,11 @@ from pyg_fnri.simulation.sampling import (
     draw_velocities,
 )
 from pyg_fnri.simulation.time_loop import (
+    NUM_LANES,
     compile_force,
     compile_time_loop,
     in_threads,
 )
-
-# Systems that one call of the time loop advances side by side: enough for
-# vector instructions, few enough to stay in the fastest cache.
-NUM_LANES = 64
 
 
 class Trajectories(NamedTuple):
@@ -48,7 +45,6 @@ def simulate(
     interactions: Optional[np.ndarray] = None,
     initial_position: Optional[np.ndarray] = None,
     initial_velocity: Optional[np.ndarray] = None,
-    num_threads: Optional[int] = None,
     progress: bool = False,
 ) -> Trajectories:
     r"""Simulates particles of 1 kg under pairwise forces in a box with
@@ -65,44 +61,35 @@ def simulate(
     :math:`2b - x`, its velocity turned inwards. This is the paper's leapfrog
     integration, with velocities half a step behind the positions. A frame is
     kept after every ``sample_every`` steps, but neither at the start nor at the
-    end: by default 99 frames, at 0.1 s, 0.2 s, ..., 9.9 s.
+    end: by default 99 frames, at 0.1 s, 0.2 s, ..., 9.9 s. A particle that
+    leaves the range of numbers or, within one step, the box is an error.
 
-    The result depends on neither the number of threads nor the number of
-    systems: the first hundred out of a thousand are those of a run of a
-    hundred. One more force leaves the initial states and the other forces'
-    graphs as they were.
+    The result does not depend on the number of threads (numba's
+    ``NUMBA_NUM_THREADS``). Neither one more system nor one more force changes
+    the initial states and graphs of the others.
 
     Args:
         forces (sequence of Force): The forces. numba compiles each kind of
             them once, which takes some seconds.
-        num_systems, num_particles, num_dimensions (int): Their numbers
-            :math:`S`, :math:`N` and :math:`D`.
+        num_systems, num_particles, num_dimensions (int): :math:`S, N, D`.
         seed (int): Seed of all randomness.
         num_steps (int): Number of steps, a multiple of ``sample_every``.
         step_size (float): Length of a step in second.
         sample_every (int): Number of steps from one frame to the next.
         box_half_width (float, optional): Distance of each wall from the origin
-            in metre. :obj:`None` means no walls. The paper's text has a side
-            length of 5 m, but its errors of a static prediction only come out
-            with walls at 5 m from the origin.
+            in metre; :obj:`None` for no walls. The paper's text has a side
+            length of 5 m, but only walls at 5 m give its static errors.
         position_std (float): Standard deviation of the initial coordinates in
             metre; those beyond a wall are reflected into the box.
         speed (float): Initial speed in metre per second, in any direction.
-        max_kick (float): The most that a component of a velocity can change in
-            one step, in metre per second, which tames close encounters under a
-            divergent force. ``math.inf`` means no clamp.
+        max_kick (float): The most that a step can change a component of a
+            velocity, in metre per second, which tames close encounters.
         interactions (numpy.ndarray, optional): Who interacts with whom, as
-            zeros and ones ``[S, L, N, N]``. By default, each force draws them.
-        initial_position (numpy.ndarray, optional): ``[S, N, D]`` in metre,
-            inside the box. (default: random)
-        initial_velocity (numpy.ndarray, optional): ``[S, N, D]`` in metre per
-            second. (default: random)
-        num_threads (int, optional): Number of threads. (default: numba's)
+            zeros and ones ``[S, L, N, N]``. (default: drawn by each force)
+        initial_position, initial_velocity (numpy.ndarray, optional):
+            ``[S, N, D]`` in metre, inside the box, and in metre per second.
+            (default: random)
         progress (bool): Whether to show a progress bar on standard error.
-
-    Raises:
-        ValueError: If a particle leaves the range of numbers or, within one
-            step, the box. No trajectory ever holds a NaN.
     """
     check_forces(forces)
     half_width = math.inf if box_half_width is None else box_half_width
@@ -123,35 +110,30 @@ def simulate(
     position = np.asarray(initial_position, np.float64)
     velocity = np.asarray(initial_velocity, np.float64)
     if position.shape != shape or velocity.shape != shape:
-        raise ValueError(f'initial_position and initial_velocity have the '
-                         f'shapes {position.shape} and {velocity.shape}, '
-                         f'expected {shape}')
+        raise ValueError(f'initial_position is {position.shape} and '
+                         f'initial_velocity {velocity.shape}, expected {shape}')
     if (np.abs(position) > half_width).any():
-        raise ValueError(f'initial_position reaches to '
-                         f'{np.abs(position).max()} m, beyond the walls at '
+        raise ValueError(f'initial_position reaches beyond the walls at '
                          f'{half_width} m: enlarge box_half_width')
     graphs = check_graphs(
         'interactions', interactions,
         (num_systems, len(forces), num_particles, num_particles))
 
     constants = tuple(compile_force(force)[1] for force in forces)
-    # With few systems, most lanes would run idle.
-    num_lanes = NUM_LANES if num_systems >= NUM_LANES // 4 else 1
     run = compile_time_loop(tuple(type(force) for force in forces),
-                            num_dimensions, num_lanes)
+                            num_dimensions)
     num_frames = num_steps // sample_every - 1
     frames = (num_systems, num_particles, num_frames, num_dimensions)
     position_frames = np.empty(frames, np.float32)
     velocity_frames = np.empty(frames, np.float32)
 
     def run_lanes(first: int) -> None:
-        systems = slice(first, min(first + num_lanes, num_systems))
-        reach = np.zeros(num_lanes)
-        run(constants, _to_lanes(_pair_bits(graphs[systems]), num_lanes),
-            _to_lanes(position[systems], num_lanes),
-            _to_lanes(velocity[systems], num_lanes), position_frames[systems],
-            velocity_frames[systems], reach, sample_every, step_size,
-            max_kick / step_size, half_width)
+        systems = slice(first, min(first + NUM_LANES, num_systems))
+        reach = np.zeros(NUM_LANES)
+        run(constants, _to_lanes(_pair_bits(graphs[systems])),
+            _to_lanes(position[systems]), _to_lanes(velocity[systems]),
+            position_frames[systems], velocity_frames[systems], reach,
+            sample_every, step_size, max_kick / step_size, half_width)
         finite = (np.isfinite(position_frames[systems])
                   & np.isfinite(velocity_frames[systems])).all((1, 2, 3))
         lost = ~finite | (reach[:systems.stop - first] > half_width)
@@ -161,8 +143,7 @@ def simulate(
                 f'a particle of system {first + lost.argmax()} left the {what}:'
                 f' make step_size, the speeds or the forces smaller')
 
-    in_threads(run_lanes, range(0, num_systems, num_lanes), num_threads,
-               progress)
+    in_threads(run_lanes, range(0, num_systems, NUM_LANES), progress)
     time = np.arange(1, num_frames + 1) * (sample_every * step_size)
     return Trajectories(position_frames, velocity_frames, graphs, time)
 
@@ -185,8 +166,8 @@ def _pair_bits(graphs: np.ndarray) -> np.ndarray:
     return bits
 
 
-def _to_lanes(array: np.ndarray, num_lanes: int) -> np.ndarray:
+def _to_lanes(array: np.ndarray) -> np.ndarray:
     """Reverses the dimensions of ``[S, ...]``, for systems to be side by side
     in memory. Lanes without a system repeat the last one."""
-    lanes = np.minimum(np.arange(num_lanes), len(array) - 1)
+    lanes = np.minimum(np.arange(NUM_LANES), len(array) - 1)
     return np.ascontiguousarray(array.T[..., lanes])

@@ -14,21 +14,10 @@ class Force(ABC):
         \mathbf{F}_{ij} = f(r_{ij}) \frac{\mathbf{r}_i - \mathbf{r}_j}{r_{ij}}
 
     from :math:`j`, and :math:`j` feels the opposite. A new force is a frozen
-    dataclass of its constants with one method, :meth:`magnitude`:
-
-    .. code-block:: python
-
-        @dataclass(frozen=True)
-        class Yukawa(Force):
-            strength: float = 0.2
-            screening_length: float = 1.0
-
-            def magnitude(self, distance):
-                decay = np.exp(-distance / self.screening_length)
-                return self.strength * decay / distance**2
-
-    numba compiles the method, which may use numbers, ``numpy`` and ``math``
-    functions, conditions, and the fields of the dataclass only.
+    dataclass of its constants with one method, :meth:`magnitude`, as
+    :class:`Spring` is. numba compiles the method, which may use numbers,
+    ``numpy`` and ``math`` functions, conditions, and the fields of the
+    dataclass only.
     """
     @abstractmethod
     def magnitude(self, distance: float) -> float:
@@ -96,13 +85,10 @@ class FiniteSpring(Force):
 class SoftCharge(Force):
     r"""Coulomb's force without its pole (Plummer's softening):
     :math:`f(r) = C r / (r^2 + \epsilon^2)^{3/2}`, with the potential energy
-    :math:`C / \sqrt{r^2 + \epsilon^2}`. Opposite charges that meet would
-    otherwise gain any speed, which no step of a fixed length can follow.
-
-    Args:
-        strength (float): Constant :math:`C` in newton square metre.
-        softening (float): Length :math:`\epsilon` in metre, below which the
-            force fades; at ten times it, 1.5 % of Coulomb's are missing.
+    :math:`C / \sqrt{r^2 + \epsilon^2}`, the strength :math:`C` in newton
+    square metre and the softening :math:`\epsilon` in metre; at ten times that
+    distance, 1.5 % of Coulomb's force are missing. Opposite charges that meet
+    would otherwise gain any speed, which no step of a fixed length can follow.
     """
     strength: float = 1.0
     softening: float = 0.1

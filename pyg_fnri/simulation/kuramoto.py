@@ -1,6 +1,6 @@
 """Phase-coupled oscillators."""
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from pyg_fnri.simulation.sampling import in_streams
 from pyg_fnri.simulation.systems import System, only_layer
 from pyg_fnri.simulation.time_loop import compiled, in_threads
 
-# Systems of one piece of a thread's work.
+# Systems that a thread takes at once.
 SYSTEMS_PER_CALL = 64
 
 
@@ -20,8 +20,8 @@ class Kuramoto(System):
         \frac{d\theta_i}{dt} = \omega_i
             + \kappa \sum_j a_{ij} \sin(\theta_j - \theta_i).
 
-    Each pair is coupled, :math:`a_{ij} = 1`, with probability 1/2. Intrinsic
-    frequencies are uniform on :math:`[1, 10)` and initial phases on
+    Each pair is coupled, :math:`a_{ij} = 1`, with probability 1/2; intrinsic
+    frequencies are uniform on :math:`[1, 10)`, initial phases on
     :math:`[0, 2 \pi)`. The sign is that of the simulator NRI used (D. Laszuk's
     ``kuramoto.py``) and of Kuramoto's own equation: coupled oscillators
     synchronise. NRI's text has the other one, which is ``coupling=-1``.
@@ -53,7 +53,6 @@ class Kuramoto(System):
         return self.sample_every * self.step_size
 
     def simulate(self, edge_types: np.ndarray, seed: int,
-                 num_threads: Optional[int] = None,
                  progress: bool = False) -> np.ndarray:
         coupled = only_layer(edge_types, 2)
         num_systems, num_particles, _ = coupled.shape
@@ -72,8 +71,7 @@ class Kuramoto(System):
                        self.coupling * coupled[systems], self.step_size,
                        self.sample_every, x[systems])
 
-        in_threads(run, range(0, num_systems, SYSTEMS_PER_CALL), num_threads,
-                   progress)
+        in_threads(run, range(0, num_systems, SYSTEMS_PER_CALL), progress)
         return x
 
 

@@ -15,17 +15,11 @@ CHUNK_SIZE = 1024
 
 def in_streams(draw: Callable[[np.random.Generator, int], np.ndarray],
                seed: int, quantity: int, num_systems: int) -> np.ndarray:
-    """Draws a quantity for groups of systems, each from its own generator. The
-    last group is drawn whole and cut: more systems leave the first as they are.
-
-    Args:
-        draw (callable): Given a generator and a number of systems, returns an
-            array with the systems first.
-        seed (int): Seed of the data set.
-        quantity (int): 0 for initial positions, 1 for initial velocities, from
-            2 on for the layers of the graph.
-        num_systems (int): Number of systems.
-    """
+    """Draws a quantity (0 for initial positions, 1 for initial velocities, from
+    2 on for the layers of the graph) for groups of systems, each from its own
+    generator. The last group is drawn whole and cut: more systems leave the
+    first as they are. ``draw`` makes an array with the systems first, given a
+    generator and their number."""
     groups = []
     for group in range(-(-num_systems // SYSTEMS_PER_STREAM)):
         stream = np.random.SeedSequence(seed, spawn_key=(quantity, group))
@@ -40,11 +34,10 @@ def draw_positions(seed: int, shape: Tuple[int, int, int], std: float,
         lambda rng, size: std * rng.standard_normal((size, *shape[1:])), seed,
         0, shape[0])
     outside = np.abs(position) > half_width
-    if outside.any():
-        phase = (position[outside] + half_width) % (4 * half_width)
-        folded = half_width - np.abs(phase - 2 * half_width)
-        # Rounding must not leave a particle outside.
-        position[outside] = folded.clip(-half_width, half_width)
+    phase = (position[outside] + half_width) % (4 * half_width)
+    folded = half_width - np.abs(phase - 2 * half_width)
+    # Rounding must not leave a particle outside.
+    position[outside] = folded.clip(-half_width, half_width)
     return position
 
 
@@ -63,38 +56,18 @@ def draw_interactions(seed: int, forces: Sequence[Force], num_systems: int,
                       num_particles: int) -> np.ndarray:
     """The graphs of each force, boolean ``[S, num_forces, N, N]``."""
     graphs = []
-    for index, force in enumerate(forces):
+    for layer, force in enumerate(forces):
         drawn = in_streams(
             lambda rng, size: force.sample_interactions(
-                rng, size, num_particles), seed, 2 + index, num_systems)
+                rng, size, num_particles), seed, 2 + layer, num_systems)
         graphs.append(
             check_graphs(f'the result of {force}.sample_interactions', drawn,
                          (num_systems, num_particles, num_particles)))
     return np.stack(graphs, axis=1)
 
 
-def draw_edge_types(seed: int, num_edge_types: Sequence[int], num_systems: int,
-                    num_particles: int) -> np.ndarray:
-    """Symmetric edge types, int64 ``[S, L, N, N]``: in each layer, each pair
-    has any of the types with the same probability, whatever the other pairs
-    have. With two types this is how NRI connects particles (Kipf et al. 2018,
-    appendix B)."""
-    receiver, sender = np.tril_indices(num_particles, -1)
-    graphs = np.zeros(
-        (num_systems, len(num_edge_types), num_particles, num_particles),
-        np.int64)
-    for layer, num_types in enumerate(num_edge_types):
-        types = in_streams(
-            lambda rng, size: rng.integers(0, num_types, (size, len(receiver))),
-            seed, 2 + layer, num_systems)
-        graphs[:, layer, receiver, sender] = types
-        graphs[:, layer, sender, receiver] = types
-    return graphs
-
-
 def check_graphs(name: str, value: Any, shape: Tuple[int, ...]) -> np.ndarray:
-    """Interaction graphs as booleans, which must be symmetric zeros and ones
-    without self-interaction."""
+    """Interaction graphs as booleans."""
     graphs = np.asarray(value)
     interacts = graphs == 1
     if (graphs.shape != shape or not (interacts | (graphs == 0)).all()

@@ -2,15 +2,14 @@
 import math
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any, List, Mapping, Optional, Tuple
 
 import numpy as np
 
 from pyg_fnri.simulation.dynamics import check_forces, simulate
 from pyg_fnri.simulation.forces import Force, SoftCharge, Spring
 from pyg_fnri.simulation.sampling import (
-    draw_edge_types,
     draw_interactions,
     draw_positions,
     draw_velocities,
@@ -32,18 +31,9 @@ class System(ABC):
             pull: float = 0.1
             layers = {'friendship': 2}
 
-            def simulate(self, edge_types, seed, num_threads=None,
-                         progress=False):
-                rng = np.random.default_rng(seed)
-                friends = edge_types[:, 0]  # [S, N, N]
-                x = rng.normal(size=friends.shape[:2] + (2, ))  # [S, N, 2]
-                frames = []
-                for _ in range(99):
-                    to_friends = (friends @ x -
-                                  friends.sum(-1, keepdims=True) * x)
-                    x = x + self.pull * 0.1 * to_friends
-                    frames.append(np.concatenate([x, to_friends], -1))
-                return np.stack(frames, axis=2).astype(np.float32)
+            def simulate(self, edge_types, seed, progress=False):
+                friends = edge_types[:, 0]  # [S, N, N], zeros and ones
+                ...  # float32 [S, N, 99, 4]: positions, then velocities
     """
     @property
     @abstractmethod
@@ -64,23 +54,31 @@ class System(ABC):
     def draw_edge_types(self, seed: int, num_systems: int,
                         num_particles: int) -> np.ndarray:
         """Draws edge types, int64 ``[S, L, N, N]``: row the receiver, column
-        the sender, zero on the diagonal. By default, each pair has any of the
-        types with the same probability. The first of many graphs are those
-        that fewer would be."""
-        return draw_edge_types(seed, self.num_edge_types, num_systems,
-                               num_particles)
+        the sender, zero on the diagonal. The first of many graphs must be those
+        that fewer would be. By default, each pair has any of the types with the
+        same probability, whatever other pairs have; with two types this is how
+        NRI connects particles (Kipf et al. 2018, appendix B)."""
+        receiver, sender = np.tril_indices(num_particles, -1)
+        graphs = np.zeros(
+            (num_systems, len(self.layers), num_particles, num_particles),
+            np.int64)
+        for layer, num_types in enumerate(self.num_edge_types):
+            types = in_streams(
+                lambda rng, size: rng.integers(0, num_types,
+                                               (size, len(receiver))), seed,
+                2 + layer, num_systems)
+            graphs[:, layer, receiver, sender] = types
+            graphs[:, layer, sender, receiver] = types
+        return graphs
 
     @abstractmethod
     def simulate(self, edge_types: np.ndarray, seed: int,
-                 num_threads: Optional[int] = None,
                  progress: bool = False) -> np.ndarray:
         """Simulates one system on each graph.
 
         Args:
             edge_types (numpy.ndarray): Edge types, ``[S, L, N, N]``.
             seed (int): Seed of all randomness.
-            num_threads (int, optional): Number of threads, which never
-                changes the result. (default: all processors)
             progress (bool): Whether to show a progress bar on standard error.
 
         Returns:
@@ -89,11 +87,20 @@ class System(ABC):
         """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mechanical(System):
-    """Particles of 1 kg that start at random and move under forces in a box,
-    with the constants of :func:`~pyg_fnri.simulation.simulate`. Features are
-    positions in metre, then velocities in metre per second."""
+@dataclass(frozen=True)
+class Newtonian(System):
+    """Particles of 1 kg that start at random and move under any mix of forces
+    in a box, as in the paper's section "Simulations". Each force is a layer
+    with the types 0 (no interaction) and 1, and draws its own graphs. Features
+    are positions in metre, then velocities in metre per second, half a step
+    behind.
+
+    Args:
+        forces (sequence of Force): The forces, in the order of the layers.
+        **constants: Those of :func:`~pyg_fnri.simulation.simulate`, by name.
+    """
+    forces: Tuple[Force, ...]
+    _: KW_ONLY
     num_dimensions: int = 2
     num_steps: int = 10_000
     step_size: float = 1e-3
@@ -102,39 +109,6 @@ class Mechanical(System):
     position_std: float = 0.5
     speed: float = 0.5
     max_kick: float = 0.1
-
-    @property
-    def frame_interval(self) -> float:
-        return self.sample_every * self.step_size
-
-    def move(self, forces: Sequence[Force], interactions: np.ndarray, seed: int,
-             num_threads: Optional[int], progress: bool,
-             **initial: Any) -> np.ndarray:
-        """Simulates particles under forces with given ``interactions``,
-        ``[S, num_forces, N, N]``, and given ``initial_position`` and
-        ``initial_velocity``, or random ones: ``[S, N, T, 2 D]``."""
-        num_systems, _, num_particles, _ = interactions.shape
-        constants = {
-            field.name: getattr(self, field.name)
-            for field in fields(Mechanical)
-        }
-        run = simulate(forces, num_systems, num_particles, seed=seed,
-                       interactions=interactions, num_threads=num_threads,
-                       progress=progress, **constants, **initial)
-        return np.concatenate([run.position, run.velocity], axis=-1)
-
-
-@dataclass(frozen=True)
-class Newtonian(Mechanical):
-    """Particles under any mix of forces, as in the paper's section
-    "Simulations". Each force is a layer with the types 0 (no interaction) and
-    1, and draws its own graphs. Velocities are half a step behind positions.
-
-    Args:
-        forces (sequence of Force): The forces, in the order of the layers.
-        **constants: Those of :class:`Mechanical`, by name.
-    """
-    forces: Tuple[Force, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, 'forces', tuple(self.forces))
@@ -154,9 +128,8 @@ class Newtonian(Mechanical):
         return layers
 
     @property
-    def channels(self) -> Tuple[Force, ...]:
-        """The force of each layer's type 1."""
-        return self.forces
+    def frame_interval(self) -> float:
+        return self.sample_every * self.step_size
 
     def draw_edge_types(self, seed: int, num_systems: int,
                         num_particles: int) -> np.ndarray:
@@ -166,9 +139,18 @@ class Newtonian(Mechanical):
                                  num_particles).astype(np.int64)
 
     def simulate(self, edge_types: np.ndarray, seed: int,
-                 num_threads: Optional[int] = None,
                  progress: bool = False) -> np.ndarray:
-        return self.move(self.forces, edge_types, seed, num_threads, progress)
+        return self._move(edge_types, seed, progress)
+
+    def _move(self, interactions: np.ndarray, seed: int, progress: bool,
+              **initial: Any) -> np.ndarray:
+        """Moves particles from given or random initial states."""
+        constants = {f.name: getattr(self, f.name) for f in fields(Newtonian)}
+        run = simulate(num_systems=len(interactions),
+                       num_particles=interactions.shape[-1], seed=seed,
+                       interactions=interactions, progress=progress,
+                       **constants, **initial)
+        return np.concatenate([run.position, run.velocity], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -178,37 +160,26 @@ class NRISprings(Newtonian):
     whatever the others are, by a spring of 0.1 N/m."""
     forces: Tuple[Force, ...] = (Spring(0.1), )
 
-    def draw_edge_types(self, seed: int, num_systems: int,
-                        num_particles: int) -> np.ndarray:
-        """Draws each pair's type by itself."""
-        return System.draw_edge_types(self, seed, num_systems, num_particles)
+    draw_edge_types = System.draw_edge_types
 
 
-@dataclass(frozen=True, kw_only=True)
-class SignedCharges(Mechanical):
+@dataclass(frozen=True)
+class SignedCharges(Newtonian):
     r"""NRI's charged particles (Kipf et al. 2018, section 5.1 and appendix B;
     constants of their published code), made stable.
 
     Each particle has the charge +1 or -1, with probability 1/2 each. All pairs
     interact: like charges repel, unlike ones attract. One layer has the types
-    0 (no interaction, which is never drawn), 1 (repulsion) and 2 (attraction).
+    0 (no interaction, which is never drawn), 1 (repulsion) and 2 (attraction),
+    which ``forces`` are.
 
-    Under Coulomb's attraction, at a close encounter, a step of fixed length
-    lets particles gain or lose energy at random; NRI's bound of each component
-    of a force does too. Here instead, the force is softened
-    (:class:`~pyg_fnri.simulation.SoftCharge`) and needs no clamp, steps are
-    half as long, and velocities are those at the instant of the frame, not half
-    a step behind, which makes the integration one of second order. Without
-    walls the energy of a system stays constant within 0.002 J, where more than
-    5 J are exchanged. Motion is chaotic: an error of a micrometre grows to
-    decimetres in some systems within 10 s.
-
-    Args:
-        strength, softening (float): Those of the force between two charges.
-        **constants: Those of :class:`Mechanical`, by name.
+    NRI's steps of fixed length and clamped forces change the energy at random
+    at each close encounter. Here, the force is softened
+    (:class:`~pyg_fnri.simulation.SoftCharge`) and not clamped, steps are half
+    as long, and velocities are those at the instant of the frame, which makes
+    the integration one of second order. ``datasets/README.md`` has its errors.
     """
-    strength: float = 1.0
-    softening: float = 0.1
+    forces: Tuple[Force, ...] = (SoftCharge(), SoftCharge(-1.0))
     num_steps: int = 20_000
     step_size: float = 5e-4
     sample_every: int = 200
@@ -216,12 +187,6 @@ class SignedCharges(Mechanical):
     max_kick: float = math.inf
 
     layers = {'charge': 3}
-
-    @property
-    def channels(self) -> Tuple[Force, Force]:
-        """The forces of the types 1 and 2: repulsion and attraction."""
-        return (SoftCharge(self.strength, self.softening),
-                SoftCharge(-self.strength, self.softening))
 
     def draw_edge_types(self, seed: int, num_systems: int,
                         num_particles: int) -> np.ndarray:
@@ -234,7 +199,6 @@ class SignedCharges(Mechanical):
         return types[:, None]
 
     def simulate(self, edge_types: np.ndarray, seed: int,
-                 num_threads: Optional[int] = None,
                  progress: bool = False) -> np.ndarray:
         types = only_layer(edge_types, 3)
         graphs = np.stack([types == 1, types == 2], axis=1)
@@ -245,8 +209,8 @@ class SignedCharges(Mechanical):
         # The time loop takes and gives velocities half a step behind.
         half = self.step_size / 2
         velocity -= half * self._force(graphs, position)
-        x = self.move(self.channels, graphs, seed, num_threads, progress,
-                      initial_position=position, initial_velocity=velocity)
+        x = self._move(graphs, seed, progress, initial_position=position,
+                       initial_velocity=velocity)
         position, velocity = np.split(x, 2, axis=-1)
         for frame in range(x.shape[2]):
             velocity[:, :, frame] += half * self._force(
@@ -259,7 +223,7 @@ class SignedCharges(Mechanical):
         distance = np.sqrt((difference**2).sum(-1))
         magnitude = sum(
             graph * force.magnitude(distance)
-            for graph, force in zip(graphs.swapaxes(0, 1), self.channels))
+            for graph, force in zip(graphs.swapaxes(0, 1), self.forces))
         # Zero at zero distance, where there is no direction.
         slope = magnitude / np.maximum(distance, NO_DISTANCE)
         return np.einsum('sij,sijd->sid', slope, difference)

@@ -4,15 +4,19 @@ from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from functools import cache
-from typing import Any, Callable, Optional, Tuple, Type
+from typing import Any, Callable, Tuple, Type
 
 import numpy as np
-from numba import config, njit, typeof, types
+from numba import config, njit
 from numba.core.errors import NumbaError
 from rich.console import Console
 from rich.progress import track
 
 from pyg_fnri.simulation.forces import Force
+
+# Systems that the time loop advances at once, side by side in memory: enough
+# for vector instructions, few enough to stay in the fastest cache.
+NUM_LANES = 64
 
 # Below this distance the direction from one particle to the other is lost,
 # as the square of the distance underflows. Finite forces fade to zero there.
@@ -25,15 +29,13 @@ compiled = njit(error_model='numpy', nogil=True)
 
 
 def in_threads(function: Callable[[int], None], starts: range,
-               num_threads: Optional[int], progress: bool) -> None:
+               progress: bool) -> None:
     """Calls a function with each start, with a progress bar on standard error.
 
     In threads of Python, as compiled code releases the interpreter's lock:
-    unlike numba's own, they may run beside each other and after a fork. By
-    default there are as many as numba's ``NUMBA_NUM_THREADS``.
+    unlike numba's own, they may run beside each other and after a fork.
     """
-    if num_threads is None:
-        num_threads = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    num_threads = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
     with ThreadPoolExecutor(num_threads) as pool:
         try:
             calls = [pool.submit(function, start) for start in starts]
@@ -54,10 +56,9 @@ def compile_force(force: Force) -> Tuple[Callable, Any]:
         constants = _constants_type(cls)(*(getattr(force, n) for n in names))
         magnitude = _compile_magnitude(cls)
         if _is_outdated(magnitude, constants, force):
-            for cached in (_compile_magnitude, compile_time_loop):
-                cached.cache_clear()
+            _compile_magnitude.cache_clear()
+            compile_time_loop.cache_clear()
             magnitude = _compile_magnitude(cls)
-        magnitude.compile((typeof(constants), types.float64))
     except (NumbaError, ValueError) as error:
         reason = next(line for line in str(error).splitlines()
                       if not line.startswith('Failed in'))
@@ -69,15 +70,11 @@ def compile_force(force: Force) -> Tuple[Callable, Any]:
 
 
 @cache
-def compile_time_loop(classes: Tuple[Type[Force], ...], num_dimensions: int,
-                      num_lanes: int) -> Callable:
-    """Builds the time loop for given kinds of forces.
-
-    It advances ``num_lanes`` systems at once, with the systems side by side in
-    memory. As the numbers of dimensions and of lanes are constants of the
-    compiled code, the innermost loop is plain arithmetic on contiguous arrays,
-    which LLVM turns into vector instructions.
-    """
+def compile_time_loop(classes: Tuple[Type[Force], ...],
+                      num_dimensions: int) -> Callable:
+    """Builds the time loop for given kinds of forces. As the number of
+    dimensions is a constant too, the innermost loop is plain arithmetic on
+    contiguous arrays, which LLVM turns into vector instructions."""
     total_magnitude: Callable = _no_force
     for index, cls in enumerate(classes):
         total_magnitude = _add_force(total_magnitude, _compile_magnitude(cls),
@@ -98,7 +95,7 @@ def compile_time_loop(classes: Tuple[Type[Force], ...], num_dimensions: int,
             half_width):
         num_particles = position.shape[1]
         num_systems, _, num_frames, _ = position_frames.shape
-        force = np.empty((num_dimensions, num_particles, num_lanes))
+        force = np.empty((num_dimensions, num_particles, NUM_LANES))
 
         for frame in range(num_frames):
             for _ in range(sample_every):
@@ -106,7 +103,7 @@ def compile_time_loop(classes: Tuple[Type[Force], ...], num_dimensions: int,
                 pair = 0
                 for i in range(num_particles):
                     for j in range(i):
-                        for lane in range(num_lanes):
+                        for lane in range(NUM_LANES):
                             square = 0.0
                             for d in range(num_dimensions):
                                 r = position[d, i, lane] - position[d, j, lane]
@@ -123,7 +120,7 @@ def compile_time_loop(classes: Tuple[Type[Force], ...], num_dimensions: int,
 
                 for d in range(num_dimensions):
                     for i in range(num_particles):
-                        for lane in range(num_lanes):
+                        for lane in range(NUM_LANES):
                             # NaN passes all comparisons, found at the end.
                             f = force[d, i, lane]
                             f = max_force if f > max_force else f

@@ -19,17 +19,13 @@ def save_checkpoint(module: RelationalInference, path: str) -> None:
 
 
 def load_checkpoint(path: str) -> RelationalInference:
-    """Reads a trained module, in evaluation mode, on the CPU.
-
-    Nothing in the file is executed: it holds numbers and plain settings.
-
-    Args:
-        path: A file that training has written.
+    """Reads a trained module, in evaluation mode, on the CPU. Nothing in the
+    file is executed: it holds numbers and plain settings.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If the file is no checkpoint of this library, or its
-            weights do not fit its own settings.
+        ValueError: If it is no checkpoint, or its weights do not fit its own
+            settings.
     """
     if not os.path.isfile(path):
         raise FileNotFoundError(f"There is no checkpoint at '{path}'; train a "
@@ -53,12 +49,15 @@ class MovableCheckpoint(ModelCheckpoint):
             return path and os.path.join(str(self.dirpath),
                                          os.path.basename(path))
 
-        state = {**state_dict, 'dirpath': self.dirpath}
-        for name in ('best_model_path', 'kth_best_model_path',
-                     'last_model_path'):
-            state[name] = moved(state[name])
-        state['best_k_models'] = {
-            moved(path): score
-            for path, score in state['best_k_models'].items()
-        }
-        super().load_state_dict(state)
+        paths = ('best_model_path', 'kth_best_model_path', 'last_model_path')
+        scores = state_dict['best_k_models'].items()
+        super().load_state_dict({
+            **state_dict, 'dirpath': self.dirpath,
+            **{
+                name: moved(state_dict[name])
+                for name in paths
+            }, 'best_k_models': {
+                moved(path): score
+                for path, score in scores
+            }
+        })

@@ -2,7 +2,6 @@
 import argparse
 import dataclasses
 import inspect
-import os
 import re
 import sys
 import textwrap
@@ -14,7 +13,7 @@ from typing import Any, Optional, Union, get_args, get_origin, get_type_hints
 
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
-from pyg_fnri.datasets.reading import Reading, is_array
+from pyg_fnri.datasets.reading import Reading
 from pyg_fnri.datasets.spec import describe_files
 from pyg_fnri.training.recipes import Recipe
 
@@ -43,17 +42,15 @@ class OwnData(Reading):
     there is only one.
 
     Args:
-        data: A .csv or .parquet file, or an array [S, N, T, F] of positions,
-            then velocities, in .npy or .npz; or a folder of arrays that the
-            research code of NRI or fNRI has written.
+        data: A .csv or .parquet file, an array [S, N, T, F] of positions, then
+            velocities, in .npy or .npz, or a folder that the research code of
+            NRI or fNRI has written.
         edges: Candidate edges, a table with the columns sender, receiver and
             perhaps system; all pairs by default.
-        interactions: The truth where it is known, to measure by: sender,
-            receiver, type and perhaps system and layer; a row for each
-            direction. Those without a candidate edge count in no figure.
+        interactions: The truth, to measure by, a row for each direction:
+            sender, receiver, type and perhaps system and layer.
         window: Cut recordings into windows of so many frames.
-        stride: Frames from the start of one window to the next; by default as
-            many as a window has.
+        stride: Frames from one window to the next, a window by default.
         neighbours: Only pairs of which one is among so many that come closest
             to the other may interact.
         radius: Only pairs that come so close may interact.
@@ -72,15 +69,13 @@ class Run:
     """What is looked at, where results go, and by what means.
 
     Args:
-        num_observed: Frames that the encoder sees; the decoder predicts as
-            many, the last ones.
-        directed: Infer each direction of a pair by itself; the recipe paper
-            always does.
+        num_observed: Frames that the encoder sees, the first ones; the decoder
+            predicts as many, the last ones.
+        directed: Infer each direction of a pair by itself, as `paper` does.
         out: The directory where results go.
         resume: Go on with the run in it.
         overwrite: Replace the run in it.
-        threads: PyTorch's threads on the CPU; a small model gains little from
-            a second one, and loses much where the cores are busy.
+        threads: PyTorch's threads on the CPU; one is enough of a small model.
         accelerator: auto, cpu, gpu, ... as Lightning has it.
         root: Where data sets are kept, or made.
         data_seed: Seed of the simulation, or of the split.
@@ -110,11 +105,7 @@ class OptionParser(argparse.ArgumentParser):
     """Options made of the fields of dataclasses, with the texts of their
     docstrings. ``--help`` shows some of them, ``--help-options`` the others,
     which ``--option NAME=VALUE`` sets as well. What is not given is missing in
-    the result.
-
-    Args:
-        description (str): What ``--help`` begins with.
-    """
+    the result."""
     def __init__(self, description: Optional[str]) -> None:
         super().__init__(description=description, fromfile_prefix_chars='@',
                          formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -131,19 +122,13 @@ class OptionParser(argparse.ArgumentParser):
 
     def add_fields(self, title: str, cls: type, shown: Sequence[str] = (),
                    others: Optional[Sequence[str]] = None) -> None:
-        """Adds fields of a dataclass.
-
-        Args:
-            title: What they are, a heading.
-            cls: The dataclass.
-            shown: Those that `--help` shows.
-            others: Those that it does not; by default all others.
-        """
+        """Adds fields of a dataclass under a heading: those that `--help`
+        shows, and others, by default all of them."""
         texts, hints = _docstring_args(cls), get_type_hints(cls)
         fields = {field.name: field for field in dataclasses.fields(cls)}
         group, lines = self.add_argument_group(title), [f'{title}:']
-        for name in dict.fromkeys(
-            [*shown, *(fields if others is None else others)]):
+        others = list(fields) if others is None else others
+        for name in dict.fromkeys([*shown, *others]):
             default, text = _show(fields[name].default), texts[name]
             kind, several = _kind(hints[name])
             how: dict[str, Any] = {'type': kind, 'help': argparse.SUPPRESS}
@@ -176,10 +161,9 @@ class OptionParser(argparse.ArgumentParser):
             name, _, text = option.partition('=')
             try:
                 kind, several = self._kinds[name]
-                words = re.findall(r"[^\s,()\[\]'\"]+", text)
-                setattr(out, name,
-                        [kind(word)
-                         for word in words] if several else kind(text))
+                values = re.findall(r"[^\s,()\[\]'\"]+", text)
+                value = list(map(kind, values)) if several else kind(text)
+                setattr(out, name, value)
             except (KeyError, ValueError):
                 self.error(f"--option is '{option}': expected NAME=VALUE, as "
                            f"--help-options shows them")
@@ -192,16 +176,6 @@ def given(args: argparse.Namespace, *classes: type) -> dict[str, Any]:
     return {name: v for name, v in vars(args).items() if name in names}
 
 
-def given_reading(args: argparse.Namespace) -> dict[str, Any]:
-    """What was given of how the trajectories `data` are read: arguments of
-    :class:`~pyg_fnri.datasets.TrajectoryTable`."""
-    out = given(args, Reading)
-    if not os.path.isdir(args.data) and is_array(args.data):
-        for name in {'position', 'velocity', 'mass'} & out.keys():
-            out[name] = _numbered(out[name])
-    return out
-
-
 def describe_data(args: argparse.Namespace) -> dict[str, Any]:
     """The data set, as :func:`~pyg_fnri.datasets.spec.open_dataset` takes
     it."""
@@ -212,17 +186,15 @@ def describe_data(args: argparse.Namespace) -> dict[str, Any]:
         kind = 'own' if misplaced is own else 'simulated'
         raise ValueError(f"{min(misplaced)} is for {kind} data alone; leave "
                          f"it out, or say by data whose they are.")
-    if own:
-        reading = given_reading(args)
-        return describe_files(
-            num_observed=run.num_observed, directed=run.directed,
-            seed=run.data_seed, reading=reading, **{
-                name: value
-                for name, value in own.items() if name not in reading
-            })
-    return {
-        **dataclasses.asdict(SimulatedData(**simulated)), 'seed': run.data_seed
-    }
+    if not own:
+        simulation = dataclasses.asdict(SimulatedData(**simulated))
+        return {**simulation, 'seed': run.data_seed}
+    reading = given(args, Reading)
+    return describe_files(
+        num_observed=run.num_observed, directed=run.directed,
+        seed=run.data_seed, reading=reading,
+        **{name: own[name]
+           for name in own.keys() - reading.keys()})
 
 
 @contextmanager
@@ -257,13 +229,6 @@ def _show(value: Any) -> str:
     if isinstance(value, bool):
         return 'yes' if value else 'no'
     return ' '.join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _numbered(features: Any) -> Any:
-    """Features of an array, whose names are numbers."""
-    if isinstance(features, str):
-        return int(features) if features.isdecimal() else features
-    return [_numbered(feature) for feature in features]
 
 
 def _docstring_args(cls: type) -> dict[str, str]:

@@ -23,10 +23,8 @@ REGIMES = ('learned', 'supervised', 'true_graph')
 
 @dataclass(frozen=True)
 class Config:
-    """All that a checkpoint needs, besides its weights, to be used again.
-
-    Numbers and paths of other libraries become Python's own, which
-    checkpoints can be read with.
+    """All that a checkpoint needs, besides its weights, to be used again;
+    numbers and paths of other libraries become Python's own.
 
     Args:
         in_channels: Number of features of a particle in a frame.
@@ -37,21 +35,17 @@ class Config:
         model: `nri`, `fnri` or `sfnri`.
         regime: `learned`: without labels; `supervised`: the encoder alone, on
             true graphs; `true_graph`: the decoder alone, given them.
-        recipe: `quick`: minutes on two cores; `paper`: the paper's
-            experimental section, 500 epochs; `em`: quick, then force laws,
-            from graphs and laws fitted in turn.
-        options: The fields of the recipe that differ from its defaults for
-            this model and regime.
+        recipe: `quick`: minutes on two cores; `paper`: as published, 500
+            epochs; `em`: quick, then laws and graphs fitted in turn.
+        options: The fields of the recipe that differ from its defaults.
         unsplit: Whether the decoder has to reconstruct the frames that the
-            encoder sees, as NRI did, rather than those that follow them:
-            graphs may then come to compress trajectories.
+            encoder sees, as NRI did, rather than predict those that follow.
         seed: Seed of weights, shuffling and samples.
-        data: Where the training data came from, so that
-            :func:`~pyg_fnri.datasets.spec.open_dataset` can open them again.
-        laws: Arguments of :class:`~pyg_fnri.nn.ForceLawDecoder` where force
-            laws have taken the place of the recipe's decoder, None where not.
-        residual: Size of the hidden layers of the network that corrects these
-            laws, None where there is none.
+        data: Where the training data came from, for
+            :func:`~pyg_fnri.datasets.spec.open_dataset`.
+        laws: Arguments of the :class:`~pyg_fnri.nn.ForceLawDecoder` that has
+            taken the decoder's place, if one has.
+        residual: Hidden units of the network that corrects laws, if one does.
     """
     in_channels: int
     num_observed: int
@@ -79,31 +73,18 @@ class Config:
             _check_name(f"option of the recipe '{self.recipe}'", option, known)
 
     @classmethod
-    def for_dataset(
-        cls,
-        dataset: Systems,
-        num_observed: int,
-        num_edge_types: Optional[Sequence[int]] = None,
-        data: Optional[Mapping[str, Any]] = None,
-        **settings: Any,
-    ) -> 'Config':
-        """The settings of a model of the given systems.
-
-        Args:
-            dataset: The training split.
-            num_observed: Number of frames that the encoder sees.
-            num_edge_types: Number of types of each layer-graph, needed where
-                the truth is not known.
-            data: Where the systems came from.
-            **settings: All other arguments.
-        """
+    def for_dataset(cls, dataset: Systems, num_observed: int,
+                    num_edge_types: Optional[Sequence[int]] = None,
+                    data: Optional[Mapping[str, Any]] = None,
+                    **settings: Any) -> 'Config':
+        """The settings of a model of the given training split;
+        :obj:`num_edge_types` has to be said where no truth is known."""
         true = list(dataset.num_edge_types)
         asked = true if num_edge_types is None else list(num_edge_types)
         if not asked:
-            raise ValueError("How many layers and types to look for is not "
-                             "known of these data; say it by num_edge_types, "
-                             "such as 2 2 for two layers of interaction or "
-                             "none.")
+            raise ValueError("These data have no truth; say what to look for "
+                             "by num_edge_types, such as 2 2 for two layers of "
+                             "interaction or none.")
         if true and asked != true:
             raise ValueError(f"num_edge_types is {asked}, but the truth has "
                              f"{true}; leave it out, or the truth.")
@@ -128,17 +109,17 @@ class Config:
                                               self.num_observed,
                                               self.num_edge_types)
             if self.laws is not None:
-                model.decoder = RolloutDecoder(self._build_laws(model))
+                law = ForceLaw(model.latent.num_channels)
+                if self.residual is None:
+                    layer = ForceLawDecoder(law, model.scaling, **self.laws)
+                else:
+                    layer = ResidualForceLaws(law, model.scaling, self.residual,
+                                              **self.laws)
+                model.decoder = RolloutDecoder(layer)
             if self.residual is not None:  # Which alone is to be trained.
                 model.encoder.requires_grad_(False)
                 model.decoder.layer.law.requires_grad_(False)
         return model
-
-    def _build_laws(self, model: RelationalAutoEncoder) -> ForceLawDecoder:
-        law, laws = ForceLaw(model.latent.num_channels), self.laws or {}
-        if self.residual is None:
-            return ForceLawDecoder(law, model.scaling, **laws)
-        return ResidualForceLaws(law, model.scaling, self.residual, **laws)
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -2,7 +2,7 @@
 import os
 import warnings
 from dataclasses import replace
-from typing import Optional
+from pathlib import Path
 
 import pandas as pd
 import rich
@@ -40,56 +40,44 @@ class ExpectationMaximisation:
     """Finds force laws from where the training of a model has ended, then
     teaches its encoder the graphs that they lead to. No label is looked at.
 
-    1. Laws and graphs of some training systems are fitted in turn: laws.ckpt
-       has the laws and the encoder as it was, em.csv and em.png a row per
-       iteration.
+    1. Laws and graphs of some training systems are fitted in turn: laws.ckpt,
+       and em.csv and em.png with a row per iteration.
     2. The encoder learns: distilled/, as of any training.
     3. Laws are checked on validation systems, against the networks whose
        place they take: check.txt.
     4. The result: best.ckpt.
 
-    Whoever resumes gets what is there of finished stages. Stage 1 is short and
-    starts over, with the same outcome. Stage 2 infers the same graphs again
-    and goes on from its last checkpoint, if none of its files is missing.
+    Whoever resumes keeps the files of finished stages; the second one goes on
+    from its last checkpoint.
 
     Args:
-        config (Config): The settings of the model to start from; their seed
-            is that of all randomness here.
-        settings (EMSettings): Numbers of systems and steps, what is known of
-            motion.
+        config (Config): Of the model to start from; its seed is that of all
+            randomness here.
+        settings (EMSettings): Numbers of systems and steps; motion.
         train (Systems): The training split.
         val (Systems): The validation systems to look at.
         out (str): The directory.
         val_every (int): Steps between validations of the encoder.
         accelerator (str): For the encoder, as Lightning has it.
     """
-    def __init__(
-        self,
-        config: Config,
-        settings: EMSettings,
-        train: Systems,
-        val: Systems,
-        out: str,
-        val_every: int = 1_000,
-        accelerator: str = 'auto',
-    ) -> None:
+    def __init__(self, config: Config, settings: EMSettings, train: Systems,
+                 val: Systems, out: str, val_every: int = 1_000,
+                 accelerator: str = 'auto') -> None:
         if config.unsplit:
-            raise ValueError("Laws are fitted to all frames, but the model is "
-                             "unsplit: leave that out, or take another "
-                             "recipe.")
+            raise ValueError("Laws are not for a model that is unsplit; leave "
+                             "that out, or take another recipe.")
         batch_size = config.build_recipe().batch_size
         num_distilled = min(settings.num_distilled, len(train))
         if settings.num_distilled and num_distilled < batch_size:
-            raise ValueError(f"A batch takes {batch_size} systems, but the "
-                             f"encoder is to learn from {num_distilled}; raise "
-                             f"num_distilled, or set it to 0 to leave the "
-                             f"encoder as it is.")
+            raise ValueError(f"num_distilled is {num_distilled}, less than a "
+                             f"batch of {batch_size}; raise it, or set it to 0 "
+                             f"to leave the encoder as it is.")
         interval, half_width = settings.interval, settings.half_width
         if interval is None:
             interval = frame_interval(config.data, train)
         if interval is None:
-            raise ValueError("Arrays do not tell the time between two frames, "
-                             "which forces depend on; say it by interval.")
+            raise ValueError("The time between two frames is not known of "
+                             "arrays; say it by interval.")
         if half_width is None:
             half_width = box_half_width(train)
         self.settings = settings
@@ -105,16 +93,9 @@ class ExpectationMaximisation:
 
     def run(self, guess: RelationalInference,
             resume: bool = False) -> RelationalInference:
-        """All stages, or those that are left where a run is resumed, which has
-        to come from the same guess and settings.
-
-        Args:
-            guess: The trained model to start from, on the CPU.
-            resume: Whether to go on with what is in the directory.
-
-        Returns:
-            The module of best.ckpt, in evaluation mode.
-        """
+        """All stages from a trained model, on the CPU, or those that are left
+        where a run of the same guess and settings is resumed; gives the module
+        of best.ckpt, in evaluation mode."""
         guess.require('encoder')
         laws, best = (os.path.join(self.out, name)
                       for name in ('laws.ckpt', 'best.ckpt'))
@@ -132,8 +113,7 @@ class ExpectationMaximisation:
         return module.eval()
 
     def find_laws(self, guess: RelationalInference) -> RelationalInference:
-        """The guess with force laws for a decoder; a line per start and per
-        iteration, and a warning where a single start found these laws."""
+        """The guess with force laws for a decoder."""
         module = guess.with_laws(**self.motion)
         systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
         print(f'Laws and graphs of {systems.num_graphs} training systems, '
@@ -176,11 +156,15 @@ class ExpectationMaximisation:
                 rich.progress.track(SystemLoader(systems, 500), 'inferring',
                                     transient=True, disable=_no_terminal()))
             for systems in (self.train[:self.settings.num_distilled], self.val))
-        options = module.config.options
+        # Laws allow turned and mirrored systems, but data far from the origin
+        # would come to lie elsewhere.
+        scaling = module.model.scaling
+        centred = bool((scaling.offset.abs() < 0.25 * scaling.scale).all())
         recipe = replace(
             module.recipe, max_epochs=-1,
             max_steps=self.settings.distilled_steps,
-            symmetries=options.get('symmetries', _may_be_turned(module)))
+            symmetries=module.config.options.get(
+                'symmetries', centred and scaling.num_features >= 4))
         distillation = EncoderDistillation(module.model, recipe, module.config)
         distillation.units = module.units
         distillation.linear_step = module.linear_step
@@ -193,9 +177,8 @@ class ExpectationMaximisation:
             for name in ('last.ckpt', 'best.ckpt', 'metrics.csv')
         ]
         # Without one of them, training would not come to its end.
-        last: Optional[str] = None
-        if resume and all(map(os.path.exists, files)):
-            last = files[0]
+        complete = resume and all(map(os.path.exists, files))
+        last = files[0] if complete else None
         with quiet_lightning():
             trainer = make_trainer(distillation, len(distilled), out,
                                    self.val_every, self.accelerator, last)
@@ -204,9 +187,8 @@ class ExpectationMaximisation:
 
     def check(self, module: RelationalInference,
               guess: RelationalInference) -> None:
-        """Says whether the laws' assumptions hold in validation systems, and
-        leaves it in :obj:`check.txt`; a single system cannot tell. The guess
-        is what laws were found from."""
+        """Prints and writes whether the laws' assumptions hold in validation
+        systems; a single one cannot tell."""
         held_out = next(iter(SystemLoader(self.val, NUM_CHECKED)))
         if held_out.num_graphs < 2:
             return
@@ -214,8 +196,7 @@ class ExpectationMaximisation:
                              guess.linear_step, guess.units)
         print(verdict)
         with written_whole(os.path.join(self.out, 'check.txt')) as path:
-            with open(path, 'w') as file:
-                file.write(f'{verdict}\n')
+            Path(path).write_text(f'{verdict}\n', encoding='utf-8')
 
 
 # Of several processes, the first one alone writes.
@@ -240,11 +221,3 @@ def _print_start(start: Start) -> None:
 def _no_terminal() -> bool:
     """Whether bars would leave empty lines, and nothing else."""
     return not rich.get_console().is_terminal
-
-
-def _may_be_turned(module: RelationalInference) -> bool:
-    """Whether systems may be turned and mirrored around the origin: laws
-    allow it, but data that lie far from there would come to lie elsewhere."""
-    scaling = module.model.scaling
-    centred = (scaling.offset.abs() < 0.25 * scaling.scale).all()
-    return scaling.num_features >= 4 and bool(centred)

@@ -13,7 +13,6 @@ from torch_geometric.data import Data
 from pyg_fnri.losses import kl_divergence
 from pyg_fnri.metrics import (
     EdgeAccuracy,
-    EdgeAccuracyResult,
     asymmetric_share,
     joint_type,
     linear_rollout,
@@ -46,9 +45,11 @@ class RelationalInference(pl.LightningModule):
     """
     #: What the best checkpoint has the lowest or highest of.
     monitor = ('val_loss', 'min')
-    #: The parts of the model that this regime trains; see also
-    #: :meth:`is_trained`.
+    #: The parts of the model that this regime trains.
     trained: tuple[str, ...] = ('encoder', 'decoder')
+    #: The graphs to learn where they are given, the truth or another attribute
+    #: in the latent graph's own layers and types.
+    target = 'edge_label'
 
     def __init__(self, model: RelationalAutoEncoder, recipe: Recipe,
                  config: Config) -> None:
@@ -77,14 +78,18 @@ class RelationalInference(pl.LightningModule):
         """The true graph in the latent graph's own layers and types, which
         for NRI are one layer of joint types, :obj:`[num_edges, num_layers]`."""
         if 'edge_label' not in batch:
-            raise ValueError("These systems have no true interaction graph "
-                             "edge_label, which this way of training is "
-                             "given; train without it, by the regime "
-                             "'learned'.")
+            raise ValueError("These systems have no true graph edge_label; "
+                             "train without it, by the regime 'learned'.")
         if self.model.latent.num_layers == len(self.config.num_edge_types):
             return batch.edge_label
         return joint_type(batch.edge_label,
                           self.config.num_edge_types).unsqueeze(-1)
+
+    def given_types(self, batch: Data) -> Tensor:
+        """The graphs of :attr:`target`, :obj:`[num_edges, num_layers]`."""
+        if self.target == 'edge_label':
+            return self.true_types(batch)
+        return batch[self.target]
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         recipe, latent = self.recipe, self.model.latent
@@ -107,22 +112,18 @@ class RelationalInference(pl.LightningModule):
         self._log_posterior(batch, edge_type, posterior)
 
     def on_validation_epoch_end(self) -> None:
-        if not self.accuracy.update_called:
-            return  # No truth: no accuracy, rather than one of zero.
-        for name, value in self._by_name(self.accuracy.compute()).items():
-            self.log(f'val_{name}', value, prog_bar=name == 'accuracy')
-        self.accuracy.reset()
+        # Without truth there is no accuracy, rather than one of zero.
+        if self.accuracy.update_called:
+            for name, value in self._accuracies().items():
+                self.log(f'val_{name}', value)
 
     def accuracies(self, edge_type: Tensor, data: Data) -> dict[str, float]:
         """Strict edge accuracies of a graph of given systems, combined and
         by layer-graph; none where there is no truth."""
         if 'edge_label' not in data:
             return {}
-        self.accuracy.reset()
         self.accuracy.update(edge_type, data.edge_label)
-        result = self._by_name(self.accuracy.compute())
-        self.accuracy.reset()
-        return {name: value.item() for name, value in result.items()}
+        return {name: v.item() for name, v in self._accuracies().items()}
 
     def layer_name(self, layer: int) -> str:
         """What layer-graph :obj:`layer` stands for, or its number."""
@@ -135,18 +136,13 @@ class RelationalInference(pl.LightningModule):
         return self._rebuilt(replace(self.config, laws=laws, residual=None))
 
     def with_residual(self, hidden_channels: int = 64) -> 'RelationalInference':
-        """A copy of a module of fitted laws, with a network for what they
-        miss, :class:`~pyg_fnri.nn.ResidualForceLaws`, yet to be trained.
-
-        Encoder and laws stay as they are: laws that are trained beside a
-        network leave their part to it. :class:`TrueGraphPrediction` trains it
-        on given graphs, which may be inferred ones.
-        """
+        """A copy of a module of fitted laws, which stay as they are, with a
+        network for what they miss, :class:`~pyg_fnri.nn.ResidualForceLaws`,
+        yet to be trained: by :class:`TrueGraphPrediction`, say."""
         layer = self.model.decoder.layer
         if not isinstance(layer, ForceLawDecoder):
-            raise TypeError(f"Only force laws can have a residual, but the "
-                            f"decoder's layer is a {type(layer).__name__}; "
-                            f"see with_laws.")
+            raise TypeError("Only force laws can have a residual; see "
+                            "with_laws.")
         out = self._rebuilt(replace(self.config, residual=hidden_channels))
         corrected: Any = out.model.decoder.layer
         corrected.law.load_state_dict(layer.law.state_dict())
@@ -165,11 +161,9 @@ class RelationalInference(pl.LightningModule):
         """Makes sure that this regime has trained parts of the model."""
         for part in parts:
             if not self.is_trained(part):
-                raise ValueError(
-                    f"This needs a trained {part}, but the checkpoint is of "
-                    f"the regime '{self.config.regime}', which trains the "
-                    f"{' and the '.join(self.trained)} alone; take one of the "
-                    f"regime 'learned'.")
+                raise ValueError(f"This needs a trained {part}, which the "
+                                 f"regime '{self.config.regime}' leaves; take "
+                                 f"a checkpoint of the regime 'learned'.")
 
     def is_trained(self, part: str) -> bool:
         """Whether a part of the model is not as it was drawn: this regime
@@ -206,11 +200,14 @@ class RelationalInference(pl.LightningModule):
             p.requires_grad_(True)
 
     def on_fit_start(self) -> None:
-        state = self._generator_state
+        state, self._generator_state = self._generator_state, None
         if state is None:
             state = self.generator.get_state()
-        self._new_generator(state, self.device)
-        self._generator_state = None
+        self.generator = torch.Generator(self.device)
+        self.generator.manual_seed(self.config.seed)
+        # The state of another kind of device says nothing to this one.
+        if state.size() == self.generator.get_state().size():
+            self.generator.set_state(state)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint['config'] = asdict(self.config)
@@ -219,22 +216,6 @@ class RelationalInference(pl.LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         # Only when training starts is it known on which device.
         self._generator_state = checkpoint['generator']
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A generator cannot be sent to another process, its state can.
-        state = self.generator.get_state().numpy().tobytes()
-        return {**self.__dict__, 'generator': state}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        content = bytearray(state['generator'])
-        self._new_generator(torch.frombuffer(content, dtype=torch.uint8))
-
-    def _new_generator(self, state: Tensor, device: Any = 'cpu') -> None:
-        self.generator = torch.Generator(device).manual_seed(self.config.seed)
-        # The state of another kind of device says nothing to this one.
-        if state.size() == self.generator.get_state().size():
-            self.generator.set_state(state)
 
     def _log_prediction(self, batch: Data, edge_type: Tensor) -> None:
         """Loss of what a graph predicts, and errors of rollouts beside those
@@ -247,44 +228,49 @@ class RelationalInference(pl.LightningModule):
         rollout = model.decode(batch.y, batch.edge_index, edge_attr, steps)
         first = model.decoder.burn_in - 1
         rollout, y = (self.units(x)[:, first:] for x in (rollout, batch.y))
-        for name, out in (('rollout', rollout), ('static',
-                                                 static_rollout(y, steps)),
-                          ('linear', linear_rollout(self.linear_step, y,
-                                                    steps))):
+        rollouts = {
+            'rollout': rollout,
+            'static': static_rollout(y, steps),
+            'linear': linear_rollout(self.linear_step, y, steps)
+        }
+        for name, out in rollouts.items():
             report[f'val_{name}_mse'] = 1e5 * mse_loss(out, y[:, 1:])
         self.log_dict(report, batch_size=batch.num_graphs, sync_dist=True)
 
     def _log_posterior(self, batch: Data, edge_type: Tensor,
                        posterior: Sequence[Tensor]) -> None:
-        """What can be known of inferred graphs, means over layers: entropy of
-        the posterior, as a share of the largest there can be, and the share of
-        pairs whose directions differ; with the truth, accuracies."""
-        if len(edge_type):
-            entropy = torch.stack([
-                posterior_entropy(q) / math.log(q.size(-1)) for q in posterior
-            ])
-            self.log('val_entropy_share',
-                     entropy.mean().float(), batch_size=len(edge_type),
+        """What can be known of inferred graphs, means over layers: relative
+        entropy of the posterior, the share of pairs whose directions differ;
+        with the truth, accuracies."""
+        def log(name: str, shares: list[Tensor], number: int) -> None:
+            self.log(f'val_{name}_share',
+                     torch.stack(shares).mean().float(), batch_size=number,
                      sync_dist=True)
+
+        if len(edge_type):
+            log('entropy', [
+                posterior_entropy(q) / math.log(q.size(-1)) for q in posterior
+            ], len(edge_type))
         reverse = reverse_edges(batch.edge_index)
         edge = torch.arange(len(reverse), device=reverse.device)
         num_pairs = int((edge < reverse).sum())
         if num_pairs and not self.model.latent.undirected:
-            differ = torch.stack([
-                asymmetric_share(types, reverse)
-                for types in edge_type.unbind(-1)
-            ])
-            self.log('val_asymmetric_share',
-                     differ.mean().float(), batch_size=num_pairs,
-                     sync_dist=True)
+            log('asymmetric',
+                [asymmetric_share(k, reverse) for k in edge_type.unbind(-1)],
+                num_pairs)
         if 'edge_label' in batch:
             self.accuracy.update(edge_type, batch.edge_label)
 
-    def _by_name(self, result: EdgeAccuracyResult) -> dict[str, Tensor]:
-        out = {'accuracy': result.combined}
-        for layer, accuracy in enumerate(result.layers):
-            out[f'accuracy_{self.layer_name(layer)}'] = accuracy
-        return out
+    def _accuracies(self) -> dict[str, Tensor]:
+        """Of what the metric has seen, which is then forgotten."""
+        combined, layers, _ = self.accuracy.compute()
+        self.accuracy.reset()
+        return {
+            'accuracy': combined
+        } | {
+            f'accuracy_{self.layer_name(k)}': v
+            for k, v in enumerate(layers)
+        }
 
     def _penalty(self) -> Tensor:
         """The recipe's L2 term on the encoder's weights."""
@@ -294,33 +280,7 @@ class RelationalInference(pl.LightningModule):
         return self.recipe.l2 * torch.stack(squares).sum()
 
 
-class GivenGraphs(RelationalInference):
-    """Trains the encoder or the decoder alone.
-
-    Args:
-        model, recipe, config: As for :class:`RelationalInference`.
-        target (str, optional): The graphs: :obj:`'edge_label'`, the truth,
-            or another attribute such as the graphs that inference has found,
-            in the latent graph's own layers and types.
-    """
-    target = 'edge_label'
-
-    def __init__(self, model: RelationalAutoEncoder, recipe: Recipe,
-                 config: Config, target: Optional[str] = None) -> None:
-        super().__init__(model, recipe, config)
-        self.target = target or self.target
-
-    def given_types(self, batch: Data) -> Tensor:
-        """The given graphs' types, :obj:`[num_edges, num_layers]`."""
-        if self.target == 'edge_label':
-            return self.true_types(batch)
-        if self.target not in batch:
-            raise ValueError(f"The systems have no '{self.target}' that the "
-                             f"{' and '.join(self.trained)} could learn.")
-        return batch[self.target]
-
-
-class SupervisedInference(GivenGraphs):
+class SupervisedInference(RelationalInference):
     """Trains the encoder alone on given graphs, by cross-entropy, binary for
     sfNRI (section "Experimental Details" of the paper, *supervised*)."""
     monitor = ('val_accuracy', 'max')
@@ -351,11 +311,10 @@ class EncoderDistillation(SupervisedInference):
     """Trains the encoder on the graphs :obj:`edge_target` that
     :func:`~pyg_fnri.inference.with_inferred_graphs` adds to systems."""
     monitor = ('val_loss', 'min')
-
     target = 'edge_target'
 
 
-class TrueGraphPrediction(GivenGraphs):
+class TrueGraphPrediction(RelationalInference):
     """Trains the decoder alone, given the true interaction graphs (section
     "Experimental Details" of the paper, *true graph*)."""
     monitor = ('val_rollout_mse', 'min')

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Optional
 
 import torch
 from torch import Tensor
-from torch.optim.lr_scheduler import LambdaLR, LRScheduler, StepLR
+from torch.optim.lr_scheduler import LambdaLR, StepLR
 from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
@@ -36,39 +36,36 @@ from pyg_fnri.nn import (
 from pyg_fnri.transforms import random_symmetries
 
 
-def _mlp_decoder(in_channels: int, edge_dim: int, hidden_channels: int,
-                 burn_in: int) -> RolloutDecoder:
+def _mlp_decoder(channels: int, edge_dim: int, hidden_channels: int,
+                 burn_in: int) -> Decoder:
     return RolloutDecoder(
-        MultiplexConv(in_channels, in_channels, edge_dim, hidden_channels))
+        MultiplexConv(channels, channels, edge_dim, hidden_channels))
 
 
-def _gru_decoder(in_channels: int, edge_dim: int, hidden_channels: int,
-                 burn_in: int) -> RecurrentDecoder:
+def _gru_decoder(channels: int, edge_dim: int, hidden_channels: int,
+                 burn_in: int) -> Decoder:
     return RecurrentDecoder(
-        RecurrentConv(in_channels, in_channels, edge_dim, hidden_channels),
-        burn_in)
+        RecurrentConv(channels, channels, edge_dim, hidden_channels), burn_in)
 
 
-#: Encoders by name: of features, frames, logits, the size of hidden layers
-#: and the probability of their dropout.
+#: Encoders by name: of features, frames, logits, hidden units and dropout.
 ENCODERS: dict[str, Callable[..., torch.nn.Module]] = {
     'mlp': MLPEncoder,
     'cnn':
     lambda in_channels, num_steps, *sizes: CNNEncoder(in_channels, *sizes),
 }
-#: Decoders by name: of features, channels, the size of hidden layers and the
-#: true states that one with a memory sees first.
+#: Decoders by name: of features, edge channels, hidden units and `burn_in`.
 DECODERS: dict[str, Callable[[int, int, int, int], Decoder]] = {
     'mlp': _mlp_decoder,
     'gru': _gru_decoder,
 }
 
 
-def _check(settings: Any, name: str, holds: Callable[[Any], bool],
-           expected: str) -> None:
-    value = getattr(settings, name)
-    if not holds(value):
-        raise ValueError(f"{name} must be {expected}, but is {value!r}.")
+def _check(settings: Any, holds: Callable[[Any], bool], expected: str, *names:
+           str) -> None:
+    for name in names:
+        if not holds(value := getattr(settings, name)):
+            raise ValueError(f"{name} must be {expected}, but is {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -86,16 +83,14 @@ class Recipe(ABC):
         dropout: Probability of the dropout in the encoder's hidden layers.
         l2: Weight of the encoder's squared weights in the loss.
         drop_null: Whether type 0 of each layer-graph is no interaction,
-            without a network of its own, in models that leave that open.
+            without a network of its own.
         undirected: Whether both directions of a pair are one interaction.
-        null_prior: Prior probability of type 0 in each layer-graph, the rest
-            in equal shares; uniform by default. A high one makes for sparse
-            graphs.
+        null_prior: Prior probability of type 0 in each layer-graph, high for
+            sparse graphs; uniform by default.
         encoder: `mlp`, or `cnn`, convolutions over time, of any length.
         decoder: `mlp`, or `gru`, which remembers the states before.
         burn_in: True states that a `gru` decoder sees first.
-        symmetries: Whether systems are turned and mirrored at random, as a
-            box allows.
+        symmetries: Whether systems are turned and mirrored at random.
     """
     hidden_channels: int = 256
     batch_size: int = 128
@@ -117,16 +112,16 @@ class Recipe(ABC):
     #: Fields that have to be above 0.
     positive: ClassVar[Sequence[str]] = ('hidden_channels', 'batch_size',
                                          'learning_rate', 'tau')
+    #: The units that the model works in, to be fitted.
+    scaling: ClassVar[type[Scaling]]
 
     def __post_init__(self) -> None:
-        for name in self.positive:
-            _check(self, name, lambda v: 0 < v < math.inf, 'a number above 0')
-        for name in ('max_epochs', 'max_steps'):
-            _check(self, name, lambda v: v >= 1 or v == -1,
-                   'at least 1, or -1 for no limit')
-        _check(self, 'l2', lambda v: v >= 0, 'at least 0')
+        _check(self, lambda v: 0 < v < math.inf, 'above 0', *self.positive)
+        _check(self, lambda v: v >= 1 or v == -1,
+               'at least 1, or -1 for no limit', 'max_epochs', 'max_steps')
+        _check(self, lambda v: v >= 0, 'at least 0', 'l2')
         for name, known in (('encoder', ENCODERS), ('decoder', DECODERS)):
-            _check(self, name, known.__contains__, f"one of {', '.join(known)}")
+            _check(self, known.__contains__, f"one of {', '.join(known)}", name)
 
     @classmethod
     def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
@@ -134,18 +129,24 @@ class Recipe(ABC):
         (:obj:`'learned'`, :obj:`'supervised'` or :obj:`'true_graph'`)."""
         return {}
 
-    def build(
-        self,
-        model: type[NRI],
-        in_channels: int,
-        num_steps: int,
-        num_edge_types: Sequence[int],
-    ) -> RelationalAutoEncoder:
+    def build(self, model: type[NRI], in_channels: int, num_steps: int,
+              num_edge_types: Sequence[int]) -> RelationalAutoEncoder:
         """A new model of the given class."""
+        latent: dict[str, Any] = {'undirected': self.undirected}
+        if self.null_prior is not None:
+            if 'prior' not in model.latent_options:
+                raise ValueError(f"{model.__name__} has no prior that "
+                                 f"null_prior could set; train NRI or fNRI.")
+            _check(self, lambda v: len(v) == len(num_edge_types),
+                   f'of {len(num_edge_types)} layer-graphs', 'null_prior')
+            latent['prior'] = [[p, *[(1 - p) / (k - 1)] * (k - 1)]
+                               for p, k in zip(self.null_prior, num_edge_types)]
+        # Others have no channel of type 0, or none that could be dropped.
+        if 'drop_null' in model.latent_options:
+            latent['drop_null'] = self.drop_null
         out = model(in_channels, num_steps, num_edge_types,
                     self.hidden_channels, self.dropout,
-                    scaling=self.scaling(in_channels),
-                    **self._latent_options(model, num_edge_types))
+                    scaling=self.scaling(in_channels), **latent)
         out.encoder = self.build_encoder(in_channels, num_steps,
                                          out.latent.num_logits)
         out.decoder = DECODERS[self.decoder](in_channels,
@@ -159,23 +160,15 @@ class Recipe(ABC):
         return ENCODERS[self.encoder](in_channels, num_steps, out_channels,
                                       self.hidden_channels, self.dropout)
 
-    @abstractmethod
-    def scaling(self, in_channels: int) -> Scaling:
-        """The units that the model works in, to be fitted."""
-
-    @abstractmethod
     def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
         """Fits the units of the model to trajectories of the training split,
         :obj:`[num_nodes, T, num_features]`."""
+        model.scaling.fit(x)
 
     @abstractmethod
-    def reconstruction(
-        self,
-        model: RelationalAutoEncoder,
-        data: Data,
-        edge_attr: Tensor,
-        generator: Optional[torch.Generator] = None,
-    ) -> Tensor:
+    def reconstruction(self, model: RelationalAutoEncoder, data: Data,
+                       edge_attr: Tensor,
+                       generator: Optional[torch.Generator] = None) -> Tensor:
         """The reconstruction term per particle, of the trajectories in
         :obj:`data` given a graph; of random frames of them where
         :obj:`generator` is given, of all otherwise."""
@@ -188,31 +181,11 @@ class Recipe(ABC):
         """The batch as it is trained on."""
         return random_symmetries(batch, generator) if self.symmetries else batch
 
-    def _latent_options(self, model: type[NRI],
-                        num_edge_types: Sequence[int]) -> dict[str, Any]:
-        """Arguments of the latent graph."""
-        options: dict[str, Any] = {'undirected': self.undirected}
-        if self.null_prior is not None:
-            if 'prior' not in model.latent_options:
-                raise ValueError(f"{model.__name__} has no prior that "
-                                 f"null_prior could set; train NRI or fNRI.")
-            _check(self, 'null_prior', lambda v: len(v) == len(num_edge_types),
-                   f'of {len(num_edge_types)} layer-graphs')
-            options['prior'] = [[p, *[(1 - p) / (k - 1)] * (k - 1)]
-                                for p, k in zip(self.null_prior, num_edge_types)
-                                ]
-        # Others have no channel of type 0, or none that could be dropped.
-        if 'drop_null' in model.latent_options:
-            options['drop_null'] = self.drop_null
-        return options
-
 
 @dataclass(frozen=True)
 class PaperRecipe(Recipe):
-    r"""The paper's experimental section: 500 epochs of 10-step rollouts.
-
-    Adam at 5e-4, halved every 200 epochs; batches of 128; a Gaussian
-    likelihood in min-max units.
+    r"""The paper's experimental section: 500 epochs of 10-step rollouts, Adam
+    at 5e-4, halved every 200 epochs; a Gaussian likelihood in min-max units.
 
     Args:
         variance: :math:`\sigma^2` of the likelihood, in min-max units squared.
@@ -223,60 +196,47 @@ class PaperRecipe(Recipe):
     pred_steps: int = 10
 
     positive = (*Recipe.positive, 'variance', 'pred_steps')
+    scaling = MinMaxScaling
 
     @classmethod
     def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
-        out: dict[str, Any] = {}
         supervised = regime == 'supervised'
-        if supervised:
-            out['dropout'] = 0.5
+        out = {'dropout': 0.5} if supervised else {}
         if issubclass(model, SFNRI):
             out['l2'] = 2e-5 if supervised else 5e-8
         return out
 
-    def scaling(self, in_channels: int) -> Scaling:
-        return MinMaxScaling(in_channels)
-
-    def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
-        model.scaling.fit(x)
-
-    def reconstruction(
-        self,
-        model: RelationalAutoEncoder,
-        data: Data,
-        edge_attr: Tensor,
-        generator: Optional[torch.Generator] = None,
-    ) -> Tensor:
+    def reconstruction(self, model: RelationalAutoEncoder, data: Data,
+                       edge_attr: Tensor,
+                       generator: Optional[torch.Generator] = None) -> Tensor:
         y = model.scaling(data.y)
         out = model.decoder(y, data.edge_index, edge_attr, self.pred_steps)
         return gaussian_nll(out, y[:, 1:], self.variance)
 
     def schedule(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        scheduler: LRScheduler = StepLR(optimizer, step_size=200, gamma=0.5)
-        return {'scheduler': scheduler, 'interval': 'epoch'}
+        return {
+            'scheduler': StepLR(optimizer, step_size=200, gamma=0.5),
+            'interval': 'epoch'
+        }
 
 
 @dataclass(frozen=True)
 class QuickRecipe(Recipe):
     r"""Minutes on two cores instead of days.
 
-    Encoder and decoder work on standardised inputs and on the residual of a
-    linear step (:class:`~pyg_fnri.nn.LinearStep`, which also finds the walls);
-    one-step targets at random frames of both halves of the trajectory; a
-    robust likelihood; samples at a high temperature, whose gradients are less
-    noisy; the null channel dropped; both directions of a pair tied.
+    Encoder and decoder work on the residual of a linear step
+    (:class:`~pyg_fnri.nn.LinearStep`) in standardised units; one-step targets
+    at random frames of both halves; a robust likelihood; samples at a high
+    temperature; the null channel dropped; both directions of a pair tied.
 
     Args:
-        variance: Variance of the likelihood's core, in units of the linear
-            step's residual.
-        delta: Where the likelihood's tails begin, in the same units; inf for a
-            Gaussian.
+        variance: Of the likelihood's core, in units of the linear residual.
+        delta: Where its tails begin, in these units; inf for a Gaussian.
         num_frames: Random frames that each step predicts from.
         pred_steps: Steps of the rollouts; with more than one, they run along
-            the second half alone, from every so many-th frame on.
+            the second half alone.
         focus: How far frames are drawn by the linear step's residual in them
-            (1) rather than all alike (0). Weights make up for it, so the loss
-            stays the same on average; below 1.
+            (towards 1) rather than all alike (0); weights make up for it.
         warmup_steps: Steps in which the learning rate rises linearly.
         final_rate: Where its cosine decay ends, as a fraction.
     """
@@ -298,10 +258,11 @@ class QuickRecipe(Recipe):
     # The learning rate's decay ends at max_steps.
     positive = (*Recipe.positive, 'max_steps', 'variance', 'num_frames',
                 'pred_steps', 'warmup_steps')
+    scaling = StandardScaling
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check(self, 'focus', lambda v: 0 <= v < 1, 'at least 0 and below 1')
+        _check(self, lambda v: 0 <= v < 1, 'at least 0 and below 1', 'focus')
 
     @classmethod
     def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
@@ -320,13 +281,8 @@ class QuickRecipe(Recipe):
             }
         return {}
 
-    def build(
-        self,
-        model: type[NRI],
-        in_channels: int,
-        num_steps: int,
-        num_edge_types: Sequence[int],
-    ) -> RelationalAutoEncoder:
+    def build(self, model: type[NRI], in_channels: int, num_steps: int,
+              num_edge_types: Sequence[int]) -> RelationalAutoEncoder:
         out = super().build(model, in_channels, num_steps, num_edge_types)
         linear_step = LinearStep(in_channels)
         out.decoder.layer = OverLinearStep(out.decoder.layer, linear_step)
@@ -336,22 +292,17 @@ class QuickRecipe(Recipe):
         out.encoder = ResidualEncoder(inner, linear_step)
         return out
 
-    def scaling(self, in_channels: int) -> Scaling:
-        return StandardScaling(in_channels)
-
     def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
-        model.scaling.fit(x)
-        _linear_step(model).fit(model.scaling(x))
+        super().fit_units(model, x)
+        linear_step: Any = model.encoder.linear_step
+        linear_step.fit(model.scaling(x))
 
-    def reconstruction(
-        self,
-        model: RelationalAutoEncoder,
-        data: Data,
-        edge_attr: Tensor,
-        generator: Optional[torch.Generator] = None,
-    ) -> Tensor:
+    def reconstruction(self, model: RelationalAutoEncoder, data: Data,
+                       edge_attr: Tensor,
+                       generator: Optional[torch.Generator] = None) -> Tensor:
         graph = (data.edge_index, edge_attr)
-        decoder, linear_step = model.decoder, _linear_step(model)
+        decoder: Any = model.decoder
+        linear_step: Any = model.encoder.linear_step
         if self.pred_steps > 1:
             y = model.scaling(data.y)
             out = decoder(y, *graph, self.pred_steps)
@@ -391,23 +342,12 @@ class QuickRecipe(Recipe):
             decay = (1 + math.cos(math.pi * phase)) / 2
             return warm * (self.final_rate + (1 - self.final_rate) * decay)
 
-        scheduler: LRScheduler = LambdaLR(optimizer, rate)
-        return {'scheduler': scheduler, 'interval': 'step'}
+        return {'scheduler': LambdaLR(optimizer, rate), 'interval': 'step'}
 
 
-def _linear_step(model: RelationalAutoEncoder) -> LinearStep:
-    """The linear step that encoder and decoder share."""
-    linear_step: Any = model.encoder.linear_step
-    return linear_step
-
-
-def draw_frames(
-    residual: Tensor,
-    batch: Optional[Tensor],
-    num_frames: int,
-    focus: float,
-    generator: torch.Generator,
-) -> tuple[Tensor, Tensor]:
+def draw_frames(residual: Tensor, batch: Optional[Tensor], num_frames: int,
+                focus: float,
+                generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Draws frames of each system with replacement, a share :obj:`focus` of
     them by the square of the residual :obj:`[num_nodes, T, num_features]`.
 
@@ -436,13 +376,12 @@ class EMSettings:
         num_fitted: Training systems that laws and graphs are fitted on.
         num_pilot: Systems that starts are tried on, and held out.
         max_starts: Starts at the most.
-        num_distilled: Training systems whose graphs the encoder learns; 0
-            leaves it as it is.
+        num_distilled: Training systems whose graphs the encoder learns, or 0.
         distilled_steps: Steps of the optimiser in which it does.
-        interval: Time from one frame to the next, in seconds or the unit of a
-            table's times; by default as the data tell, which arrays do not.
-        half_width: Distance from the origin to a wall, 0 where there is none;
-            by default as the simulation has it, and none for a user's data.
+        interval: Time between two frames, in seconds or a table's own unit; by
+            default as the data tell, which arrays do not.
+        half_width: Distance from the origin to a wall, 0 for none; by default
+            as the simulation has it, and none for a user's data.
     """
     num_fitted: int = 1_000
     num_pilot: int = 100
@@ -453,14 +392,13 @@ class EMSettings:
     half_width: Optional[float] = None
 
     def __post_init__(self) -> None:
-        for name in ('num_fitted', 'num_pilot', 'max_starts',
-                     'distilled_steps'):
-            _check(self, name, lambda v: v >= 1, 'at least 1')
-        _check(self, 'num_distilled', lambda v: v >= 0, 'at least 0')
-        _check(self, 'interval', lambda v: v is None or 0 < v < math.inf,
-               'a time above 0')
-        _check(self, 'half_width', lambda v: v is None or 0 <= v < math.inf,
-               'a distance of at least 0')
+        _check(self, lambda v: v >= 1, 'at least 1', 'num_fitted', 'num_pilot',
+               'max_starts', 'distilled_steps')
+        _check(self, lambda v: v >= 0, 'at least 0', 'num_distilled')
+        _check(self, lambda v: v is None or 0 < v < math.inf, 'a time above 0',
+               'interval')
+        _check(self, lambda v: v is None or 0 <= v < math.inf,
+               'a distance of at least 0', 'half_width')
 
 
 @dataclass(frozen=True)

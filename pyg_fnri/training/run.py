@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Optional
 
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
@@ -24,28 +25,19 @@ from pyg_fnri.training.trainer import (
 )
 
 
-def fit(
-    config: Config,
-    train: InMemoryDataset,
-    val: InMemoryDataset,
-    out: str,
-    *,
-    val_every: int = 1_000,
-    accelerator: str = 'auto',
-    resume: bool = False,
-    overwrite: bool = False,
-    command: Optional[Sequence[str]] = None,
-) -> RelationalInference:
+def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
+        *, val_every: int = 1_000, accelerator: str = 'auto',
+        resume: bool = False, overwrite: bool = False,
+        command: Optional[Sequence[str]] = None) -> RelationalInference:
     """Trains a model by its recipe; goes on to force laws by the recipe `em`.
 
     Writes best.ckpt (lowest validation loss), last.ckpt, metrics.csv and
-    curves.png. The recipe `em` writes these into out/quick; goes on as
-    :class:`ExpectationMaximisation` does; and writes best.ckpt in the end.
+    curves.png; the recipe `em` into out/quick, to go on as
+    :class:`ExpectationMaximisation` does.
 
     Args:
         config: What is trained, and how.
-        train: The training systems, each in :obj:`x` and :obj:`y`, as
-            :class:`~pyg_fnri.transforms.SplitTrajectory` gives them.
+        train: The training systems, split into :obj:`x` and :obj:`y`.
         val: The validation systems.
         out: The directory of the run.
         val_every: Steps between validations.
@@ -95,19 +87,16 @@ def check_run(out: str, resume: bool = False, overwrite: bool = False,
         return
     files = os.listdir(out) if os.path.isdir(out) else []
     if files and not overwrite:
-        raise FileExistsError(f"out is '{out}', which holds a run already; "
-                              f"resume or overwrite it, or name another "
-                              f"directory.")
+        raise FileExistsError(f"'{out}' holds a run already; resume or "
+                              f"overwrite it, or name another directory.")
     if files and 'command.txt' not in files:
-        raise FileExistsError(f"out is '{out}', which holds files, but no run "
-                              f"that could be overwritten (it has no "
+        raise FileExistsError(f"'{out}' holds files, but no run (it has no "
                               f"command.txt); name another directory.")
     place = os.path.join(os.path.realpath(out), '')
     for path in needed:
         if os.path.realpath(path).startswith(place):
-            raise FileExistsError(f"'{path}' is in '{out}', all of which "
-                                  f"would be overwritten; move it, or name "
-                                  f"another directory as out.")
+            raise FileExistsError(f"'{path}' is in '{out}', which would be "
+                                  f"overwritten; name another directory.")
     check_writable(out)
 
 
@@ -117,19 +106,18 @@ def _start_run(out: str, command: Sequence[str]) -> None:
     if os.path.isdir(out):
         shutil.rmtree(out)
     os.makedirs(out)
-    with open(os.path.join(out, 'command.txt'), 'w') as file:
-        file.write(f'{shlex.join(command)}\n')
+    Path(out, 'command.txt').write_text(f'{shlex.join(command)}\n',
+                                        encoding='utf-8')
 
 
 def _checkpoint_to_resume(out: str, stage: str, config: Config) -> str:
-    """The last checkpoint of a run, if its settings are those given. A run
-    may be made longer; the first of several stages may not, as the others
-    begin at its end."""
+    """The last checkpoint of a run, if its settings are those given; a run of
+    one stage may be made longer."""
     last = os.path.join(out, stage, 'last.ckpt')
     if not os.path.exists(last):
-        raise FileNotFoundError(f"There is no run to resume in '{out}': it "
-                                f"holds no {os.path.join(stage, 'last.ckpt')}; "
-                                f"start one without resume.")
+        raise FileNotFoundError(f"'{out}' holds no "
+                                f"{os.path.join(stage, 'last.ckpt')} to go on "
+                                f"from; start without resume.")
     old, new = (asdict(c) for c in (load_checkpoint(last).config, config))
     for settings in (old, new):
         settings['data'].pop('files', None)  # Digests tell if they were moved.
@@ -137,10 +125,9 @@ def _checkpoint_to_resume(out: str, stage: str, config: Config) -> str:
             settings['options'].pop(limit, None)
     for key in new:
         if old[key] != new[key]:
-            raise ValueError(f"The run in '{out}' has {key} = {old[key]}, but "
-                             f"{new[key]} is asked for; resume it with the "
-                             f"settings in {out}/command.txt, or start "
-                             f"another elsewhere.")
+            raise ValueError(f"The run in '{out}' has {key} = {old[key]}, not "
+                             f"{new[key]}; resume it as {out}/command.txt "
+                             f"says.")
     return last
 
 
@@ -148,15 +135,13 @@ def _check_systems(module: RelationalInference, train: InMemoryDataset,
                    val: InMemoryDataset) -> None:
     """Makes sure that there is something to learn from the systems."""
     if not train._data.edge_index.numel():
-        raise ValueError("No pair of particles is a candidate edge, so there "
-                         "is nothing to infer; raise radius or neighbours, or "
-                         "mend edges.")
+        raise ValueError("No pair of particles is a candidate edge; raise "
+                         "radius or neighbours, or mend edges.")
     burn_in = module.model.decoder.burn_in
     num_frames = min(train[0].y.size(1), val[0].y.size(1))
     if burn_in >= num_frames:
         raise ValueError(f"burn_in is {burn_in}, but there are {num_frames} "
-                         f"frames in all to predict; lower it, or give longer "
-                         f"trajectories.")
+                         f"frames to predict; lower it.")
     # The regime true_graph infers none.
     if module.config.regime != 'true_graph' and hasattr(train, 'one_way'):
         check_directions(train, module.model.latent.undirected)

@@ -6,12 +6,12 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import pandas as pd
 import pytorch_lightning as pl
+import rich.progress
 import torch
-from pytorch_lightning.callbacks import RichProgressBar
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
 from torch_geometric.data import InMemoryDataset
 
@@ -21,14 +21,9 @@ from pyg_fnri.training.checkpoints import MovableCheckpoint, load_checkpoint
 from pyg_fnri.training.module import RelationalInference
 
 
-def make_trainer(
-    module: RelationalInference,
-    num_systems: int,
-    out: str,
-    val_every: int = 1_000,
-    accelerator: str = 'auto',
-    last: Optional[str] = None,
-) -> pl.Trainer:
+def make_trainer(module: RelationalInference, num_systems: int, out: str,
+                 val_every: int = 1_000, accelerator: str = 'auto',
+                 last: Optional[str] = None) -> pl.Trainer:
     """Lightning's trainer for a new run in a directory, or one that goes on
     from its last checkpoint; for a training split of so many systems."""
     recipe = module.recipe
@@ -41,7 +36,6 @@ def make_trainer(
               if n > 0)
     # A run shorter than the interval is still looked at when it ends.
     val_every = min(val_every, end)
-    bar = StepsProgressBar if recipe.max_steps == end else RichProgressBar
     monitor, mode = module.monitor
     return pl.Trainer(
         accelerator=accelerator,
@@ -54,24 +48,19 @@ def make_trainer(
                               enable_version_counter=False),
             # Of its own, as `save_last` saves only when the best one is.
             MovableCheckpoint(out, 'last', enable_version_counter=False),
-            bar(refresh_rate=20),
-            ValidationLines(),
+            ProgressLines(),
         ],
         logger=_make_loggers(out, last),
         log_every_n_steps=min(50, val_every),
         num_sanity_val_steps=0,
         enable_model_summary=False,
+        enable_progress_bar=False,
     )
 
 
-def train_module(
-    trainer: pl.Trainer,
-    module: RelationalInference,
-    train: InMemoryDataset,
-    val: InMemoryDataset,
-    out: str,
-    last: Optional[str] = None,
-) -> RelationalInference:
+def train_module(trainer: pl.Trainer, module: RelationalInference,
+                 train: InMemoryDataset, val: InMemoryDataset, out: str,
+                 last: Optional[str] = None) -> RelationalInference:
     """Trains a module, whose units are fitted, until the recipe's end, draws
     the curves, and gives the best checkpoint's module."""
     start = time.monotonic()
@@ -93,33 +82,31 @@ def train_module(
     return load_checkpoint(best)
 
 
-class StepsProgressBar(RichProgressBar):
-    """One bar for the whole of a run that ends after a number of steps, and
-    not one for each epoch, of which it is not said how many there are."""
-    @property
-    def total_train_batches(self) -> Union[int, float]:
-        return self.trainer.max_steps
+class ProgressLines(pl.Callback):
+    """One bar for the whole training, on a terminal, and a line after each
+    validation; in brackets the accuracies of single layers, and the errors of
+    the linear step and of standing still."""
+    bars: Optional[rich.progress.Progress] = None
 
-    def on_train_epoch_start(self, trainer: pl.Trainer,
-                             pl_module: pl.LightningModule) -> None:
-        if self.train_progress_bar_id is None:  # Epochs do not start it anew.
-            super().on_train_epoch_start(trainer, pl_module)
+    def on_train_start(self, trainer: pl.Trainer,
+                       pl_module: pl.LightningModule) -> None:
+        if trainer.is_global_zero and rich.get_console().is_terminal:
+            self.bars = rich.progress.Progress(transient=True)
+            self.bars.add_task('training', completed=trainer.global_step,
+                               total=trainer.estimated_stepping_batches)
+            self.bars.start()
 
-    def on_train_batch_end(self, trainer: pl.Trainer,
-                           pl_module: pl.LightningModule, outputs: Any,
-                           batch: Any, batch_idx: int) -> None:
-        super().on_train_batch_end(trainer, pl_module, outputs, batch,
-                                   trainer.global_step - 1)
+    def on_train_batch_end(self, trainer: pl.Trainer, *args: Any) -> None:
+        if self.bars is not None:
+            self.bars.update(self.bars.task_ids[0],
+                             completed=trainer.global_step)
 
-    def _get_train_description(self, current_epoch: int) -> str:
-        # As wide as the one of validation, so that nothing flickers.
-        return 'Steps'.ljust(len(self.validation_description))
+    def teardown(self, *args: Any, **kwargs: Any) -> None:
+        if self.bars is not None:
+            self.bars.stop()
 
+    on_exception = teardown
 
-class ValidationLines(pl.Callback):
-    """Prints a line after each validation, also where there is no terminal to
-    draw a bar on; in brackets the accuracies of single layers, and the errors
-    of the linear step and of standing still."""
     def on_validation_end(self, trainer: pl.Trainer,
                           pl_module: pl.LightningModule) -> None:
         if not trainer.is_global_zero:

@@ -19,7 +19,7 @@ def calls(monkeypatch):
     """Replaces the motion by random numbers; lists its calls."""
     calls = []
 
-    def fake(self, edge_types, seed, num_threads=None, progress=False):
+    def fake(self, edge_types, seed, progress=False):
         calls.append(seed)
         rng = np.random.default_rng(seed)
         num_systems, _, num_particles, _ = edge_types.shape

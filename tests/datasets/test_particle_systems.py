@@ -98,7 +98,7 @@ def test_other_splits_do_not_change_one(root, tmp_path):
 
 @pytest.mark.parametrize('name, num_types, num_forces', [
     ('nri_springs', 2, 1),
-    ('nri_charged', 3, 0),
+    ('nri_charged', 3, 2),
     ('kuramoto', 2, 0),
 ])
 @pytest.mark.parametrize('num_particles', [5, 8])
@@ -107,7 +107,6 @@ def test_nris_systems(root, uncompiled_kuramoto, name, num_types, num_forces,
     dataset = systems(root, 'test', name=name, num_particles=num_particles)
     assert len(dataset) == 3 and dataset.num_layer_graphs == 1
     assert dataset.num_edge_types == [num_types]
-    # A force of a layer, where the layer is nothing but that.
     assert len(dataset.forces) == num_forces
     assert dataset.frame_interval == 0.1
     for data in dataset:
@@ -129,7 +128,7 @@ class Steady(System):
         types = super().draw_edge_types(seed, num_systems, num_particles)
         return types + (self.wrong == 'types') * (types > 0)
 
-    def simulate(self, edge_types, seed, num_threads=None, progress=False):
+    def simulate(self, edge_types, seed, progress=False):
         rng = np.random.default_rng(seed)
         num_systems, _, num_particles, _ = edge_types.shape
         start = rng.normal(size=(num_systems, num_particles, 1, 3))
@@ -277,7 +276,7 @@ class Own(Force):
 class OwnSystem(System):
     layers = {{'own': 2}}
 
-    def simulate(self, edge_types, seed, num_threads=None, progress=False):
+    def simulate(self, edge_types, seed, progress=False):
         return G * np.ones((*edge_types.shape[::3], 5, 4))
 """
 

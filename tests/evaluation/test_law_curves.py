@@ -90,7 +90,7 @@ def test_types_of_a_layer_have_a_force_each(tmp_path):
     systems = ParticleSystems(str(tmp_path), 'nri_charged', 'test',
                               num_systems=(1, 1, 2),
                               transform=SplitTrajectory(49))
-    repulsion, attraction = systems.system.channels
+    repulsion, attraction = systems.forces
     layer = make_layer(lambda r: 0.9 * attraction.magnitude(r),
                        repulsion.magnitude)
     curves = law_curves(layer, systems, Relabelling((3, ),

@@ -17,14 +17,13 @@ from pyg_fnri.simulation import Charge, Spring
 
 class Dragged(torch.nn.Module):
     """Laws and friction: what well-trained networks would know."""
-    def __init__(self, layer, rate):
+    def __init__(self, layer):
         super().__init__()
         self.layer = layer
-        self.rate = rate
 
     def forward(self, x, edge_index, edge_attr):
         velocity = x.chunk(2, -1)[1]
-        drag = torch.cat([0 * velocity, -0.1 * self.rate * velocity], -1)
+        drag = torch.cat([0 * velocity, -0.02 * velocity], -1)
         return self.layer(x, edge_index, edge_attr) + drag
 
 
@@ -40,8 +39,8 @@ def true_decoder(model, forces, half_width=None):
 
 @pytest.fixture
 def check(make_model):
-    """Checks true laws, or others, against the paper's networks as drawn, or
-    others; both start from true graphs."""
+    """Checks true laws against the paper's networks as drawn, or others of
+    each; both start from true graphs."""
     def check(data, change_laws=None, networks=None, half_width=None,
               forces=Lawful().forces, **kwargs):
         torch.manual_seed(0)
@@ -49,7 +48,7 @@ def check(make_model):
         units = MinMaxScaling(4).to(data.x.dtype).fit(data.x)
         linear_step = LinearStep(4).to(data.x.dtype).fit(
             units(torch.cat([data.x, data.y], 1)))
-        laws = make_model(label, half_width=half_width, **kwargs)
+        laws = make_model(label, **kwargs)
         laws.decoder = true_decoder(laws, forces, half_width)
         if change_laws is not None:
             change_laws(laws.decoder.layer)
@@ -72,42 +71,36 @@ def test_true_laws_hold(check, lawful):
     assert result.holds and result.reasons == []
     assert str(result).startswith('The force laws hold: ')
     assert result.laws.mean < result.linear.mean < result.networks.mean
-    assert result.ahead.mean > 3 and result.behind.mean < -3
-    assert result.behind.mean == pytest.approx(
+    assert result.ahead.mean > 3 and result.behind.mean == pytest.approx(
         result.laws.mean - result.networks.mean, abs=1e-5)
-    assert result.unexplained < 0.01
+    assert result.unexplained < 0.01 and result.particles == 0
     assert result.findings == () and result.at_walls is None
-    assert result.particles == 0 and abs(result.one_way.mean) < 0.02
-    assert result.num_systems == 16
+    assert abs(result.one_way.mean) < 0.02
 
 
 def test_networks_that_know_of_friction_are_better(check):
     _, data = batches(Friction(), 16)
-    result = check(data, networks=lambda layer: Dragged(layer, 0.2))
-    assert not result.holds
+    result = check(data, networks=Dragged)
+    assert not result.holds and 'do NOT hold' in str(result)
     assert result.behind.mean > 10 * result.behind.error > 0
     assert result.findings[0].name == 'velocity'
-    message = str(result)
-    assert 'do not trust laws or graphs' in message
-    assert f'predict better, by {result.behind.mean:.2f} ±' in message
-    assert 'like friction or a drive' in message
 
 
 def test_walls_that_laws_do_not_know(check, simulate_systems):
-    data = Batch.from_data_list(simulate_systems(16, 5, box_half_width=1.5))
+    data = Batch.from_data_list(simulate_systems(8, 5, box_half_width=1.5))
     data.y, data.x = data.x[:, 24:], data.x[:, :25]
     known, unknown = (check(data, half_width=half_width,
                             forces=[Spring(), Charge()])
                       for half_width in (1.5, None))
     assert known.holds and known.at_walls.mean < 0
     reason, = unknown.reasons
-    assert 'check half_width' in reason
+    assert 'half_width' in reason
 
 
 @pytest.mark.parametrize('factor', [0.0, 1.3])
 def test_laws_that_are_too_weak_or_too_strong(check, lawful, factor):
     result = check(lawful, lambda layer: layer.law.value.data.mul_(factor))
-    assert not result.holds and 'which is no noise' in str(result)
+    assert 'no noise' in str(result)
     assert result.persistence > 0.7 and result.findings == ()
     assert 0.6 * abs(1 - factor) < result.unexplained < 1.2
 
@@ -120,7 +113,6 @@ def test_noise_is_not_held_against_laws(check, lawful):
     result = check(data)
     assert result.unexplained > 0.05 and result.persistence < 0
     assert result.holds, result
-    assert 'below 0.3: noise' in str(result)
 
 
 def test_one_way_interactions_are_told(check, lawful, make_model):
@@ -134,19 +126,13 @@ def test_one_way_interactions_are_told(check, lawful, make_model):
     undirected, directed = (check(data, undirected=undirected)
                             for undirected in (True, False))
     assert directed.holds and directed.one_way is None
-    assert not undirected.holds
     assert undirected.one_way.mean > 1 and undirected.particles > 0.1
     assert 'undirected=False' in str(undirected)
 
 
 def test_another_interval(check, lawful):
-    def slower(layer):
-        layer.interval = 0.2
-
-    result = check(lawful, slower)
-    assert not result.holds
+    result = check(lawful, lambda layer: setattr(layer, 'interval', 0.2))
     assert 'no better than a linear step' in str(result)
-    assert result.slope == pytest.approx(0.5, abs=0.01)
 
 
 def test_double_precision_and_no_use_of_labels(check, systems):
@@ -156,15 +142,11 @@ def test_double_precision_and_no_use_of_labels(check, systems):
     first = check(data, forces=[Spring(), Charge()], half_width=5.0)
     data.edge_label = 1 - data.edge_label
     second = check(data, forces=[Spring(), Charge()], half_width=5.0)
-    assert first.laws.mean < first.networks.mean
-    for name in ('laws', 'networks', 'ahead', 'one_way', 'particles'):
-        assert getattr(first, name) == pytest.approx(getattr(second, name))
+    assert first.laws.mean < first.networks.mean and first == second
 
 
-def test_a_continuation_is_needed(lawful, make_model):
-    laws = make_model(lawful.edge_label, half_width=None)
-    networks = make_model(lawful.edge_label, laws=None)
+def test_a_continuation_is_needed(lawful, check):
     data = lawful.clone()
     data.y = data.y[:, :1]
     with pytest.raises(ValueError, match='continuation y'):
-        check_laws(laws, networks, data, LinearStep(4), MinMaxScaling(4))
+        check(data)

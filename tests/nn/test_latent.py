@@ -5,7 +5,7 @@ from torch.distributions import kl_divergence as torch_kl
 
 from pyg_fnri.data import fully_connected
 from pyg_fnri.nn import CategoricalLatent, SigmoidLatent
-from pyg_fnri.nn.latent import most_probable, reverse_edges
+from pyg_fnri.nn.latent import reverse_edges
 
 CATEGORICALS = [
     CategoricalLatent([2, 2]),
@@ -40,22 +40,17 @@ def confident_logits(latent, edge_type, scale=20.0):
 ], ids=repr)
 @pytest.mark.parametrize('num_edges', [7, 0])
 def test_sizes(latent, num_logits, num_channels, num_edges):
-    logits = torch.randn(num_edges, num_logits)
-    by_layer = num_edges, latent.num_layers
     assert latent.num_logits == num_logits
     assert latent.num_channels == num_channels
-    for hard in (False, True):
-        sample = latent.sample(logits, hard=hard)
-        assert sample.shape == (num_edges, num_channels)
-    assert latent.kl(logits).shape == by_layer
+    logits = torch.randn(num_edges, num_logits)
     edge_type, posterior = latent.predict(logits), latent.posterior(logits)
-    assert edge_type.shape == by_layer and edge_type.dtype == torch.int64
-    assert [q.shape for q in posterior] == [(num_edges, k)
-                                            for k in latent.num_edge_types]
-    for q in posterior:
+    for q, k in zip(posterior, latent.num_edge_types, strict=True):
+        assert q.shape == (num_edges, k)
         torch.testing.assert_close(q.sum(-1), torch.ones(num_edges))
-    assert torch.equal(most_probable(posterior), edge_type)
-    for graph in (latent.channels(posterior), latent.encode_types(edge_type)):
+    for values in (edge_type, latent.kl(logits)):
+        assert values.shape == (num_edges, latent.num_layers)
+    for graph in (latent.sample(logits), latent.sample(logits, hard=True),
+                  latent.channels(posterior), latent.encode_types(edge_type)):
         assert graph.shape == (num_edges, num_channels)
 
 
@@ -64,27 +59,14 @@ def test_encode_types_and_predict_are_inverse(latent):
     edge_type = random_types(latent)
     logits = confident_logits(latent, edge_type)
     assert torch.equal(latent.predict(logits), edge_type)
-    channels = latent.encode_types(edge_type)
-    assert channels.dtype == torch.float32
-    # What the decoder sees of a truth is what it sees of certainty.
     assert latent.cross_entropy(logits, edge_type).abs().max() < 1e-6
+    # What the decoder sees of a truth is what it sees of certainty.
+    channels = latent.encode_types(edge_type)
     for certain in (latent.channels(latent.posterior(logits)),
-                    latent.sample(logits,
-                                  tau=0.1), latent.sample(logits, hard=True)):
+                    latent.sample(logits, hard=True)):
         torch.testing.assert_close(channels, certain, atol=1e-4, rtol=0)
-
-
-@pytest.mark.parametrize('change', [
-    lambda t: t[:, :1],
-    lambda t: torch.cat([t, t], -1),
-    lambda t: t + 2,
-    lambda t: t - 2,
-    lambda t: t.float(),
-])
-def test_types_that_do_not_fit(change):
-    latent = CategoricalLatent([2, 2])
-    with pytest.raises((ValueError, RuntimeError)):
-        latent.encode_types(change(random_types(latent)))
+    with pytest.raises(ValueError):
+        latent.encode_types(edge_type.repeat(1, 2))
 
 
 # Undirected interactions ####################################################
@@ -127,8 +109,7 @@ def test_tie_averages_both_directions(latent):
 def test_frequencies_of_samples_are_the_posterior(latent):
     logits, num_samples = torch.randn(latent.num_logits), 20_000
     sample = latent.sample(logits.expand(num_samples, -1), hard=True)
-    # A frequency p has a standard error of sqrt(p (1 - p) / n) <= 0.0036; at
-    # four of them, one in 15,000 seeds would fail.
+    # Beyond four standard errors would be one seed in 15,000.
     p = latent.channels(latent.posterior(logits[None]))[0]
     error = (p * (1 - p) / num_samples).sqrt()
     assert ((sample.mean(0) - p).abs() < 4 * error).all()
@@ -149,8 +130,6 @@ def test_samples_approach_one_hot_as_tau_falls():
     assert distance == sorted(distance, reverse=True)
     assert distance[0] > 0.1
     assert distance[-1] < 1e-3
-    for part in sample(0.5).split([2, 3], dim=-1):
-        torch.testing.assert_close(part.sum(-1), torch.ones(500))
     with pytest.raises(ValueError, match='tau'):
         sample(0)
 
@@ -178,15 +157,11 @@ def test_divergence_equals_the_authors(categorical_reference):
     num_systems, num_particles = reference['x'].shape[:2]
     kl = latent.kl(reference.flat('logits')).sum(0)
     # Theirs, minus the entropy, lacks the log K of each of the N - 1 edges to
-    # a particle. (Their other number, `kl_with_constant`, adds log K to every
-    # type instead of every edge, so it has it K times and is no divergence.)
+    # a particle.
     log_k = torch.tensor(latent.num_edge_types).log()
     expected = reference['kl_without_constant'] + (num_particles - 1) * log_k
     torch.testing.assert_close(kl / (num_systems * num_particles), expected,
                                atol=1e-5, rtol=0)
-    wrong = reference['kl_with_constant'] - reference['kl_without_constant']
-    surplus = (num_particles - 1) * torch.tensor(latent.num_edge_types) * log_k
-    torch.testing.assert_close(wrong, surplus, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize('prior', [None, [[0.91, 0.09], [0.1, 0.1, 0.8]]])
@@ -231,24 +206,14 @@ def test_sigmoids_are_supervised_one_by_one():
     torch.testing.assert_close(loss, expected)
 
 
-@pytest.mark.parametrize('num_edge_types', [[], [2, 1], [2.5], 2])
-def test_impossible_edge_types(num_edge_types):
-    with pytest.raises((ValueError, TypeError)):
-        SigmoidLatent(num_edge_types)
-
-
 @pytest.mark.parametrize('prior', [
     [[0.5, 0.5]],
     [[0.5, 0.5], [0.5, 0.5, 0.5]],
     [[1.0, 0.0], [0.2, 0.3, 0.5]],
     [[0.5, float('nan')], [0.2, 0.3, 0.5]],
 ])
-def test_impossible_priors(prior):
+def test_impossible_types_and_priors(prior):
     with pytest.raises(ValueError, match='sum to 1'):
         CategoricalLatent([2, 3], prior=prior)
-
-
-def test_repr():
-    assert str(CategoricalLatent([2], drop_null=True)) == (
-        'CategoricalLatent([2], drop_null=True, prior=[[0.5, 0.5]], '
-        'undirected=False)')
+    with pytest.raises(ValueError, match='at least two'):
+        SigmoidLatent([2, 1])

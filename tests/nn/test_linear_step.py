@@ -42,7 +42,7 @@ def test_recovers_a_linear_system_and_its_noise():
     residual = step.residual(trajectories)
     torch.testing.assert_close(residual.std((0, 1)), torch.ones(4), atol=0.05,
                                rtol=0)
-    # A particle in a hundred is thrown off, in its last frame.
+    # Outliers count little.
     trajectories[::100, -1] += torch.randn(2, 4)
     step.fit(trajectories)
     torch.testing.assert_close(step.scale, SCALE, atol=0, rtol=0.05)
@@ -62,6 +62,20 @@ def test_fits_an_exact_linear_system_to_rounding():
     # The positions leave over their rounding, not 0 to divide by.
     assert 0 < step.scale[0] == step.scale[1] < 1e-6
     assert step.residual(x).isfinite().all()
+
+
+@pytest.mark.parametrize('height', [0.0, 3.7])
+def test_planar_data_in_space_have_one_fit(height):
+    # Its columns are not independent; fits of the same data must not differ.
+    plane = noisy_linear_system(num_nodes=50).unflatten(-1, (2, 2))
+    space = torch.tensor([[height], [0.0]]).expand(50, 50, 2, 1)
+    x = torch.cat([plane, space], dim=-1).flatten(2)
+    steps = [LinearStep(6).fit(x) for _ in range(20)]
+    for step in steps:
+        assert torch.equal(step.weight, steps[0].weight)
+    expected = LinearStep(4).fit(plane.flatten(2))(plane.flatten(2))
+    out = steps[0](x).unflatten(-1, (2, 3))[..., :2].flatten(2)
+    torch.testing.assert_close(out, expected, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize('speed', [0.0, 0.3])

@@ -22,7 +22,7 @@ def args(graph):
     return torch.randn(5, 4), torch.randn(5, 8), *graph
 
 
-@pytest.mark.parametrize('num_particles', [2, 3, 5])
+@pytest.mark.parametrize('num_particles', [2, 5])
 def test_layer_equals_the_papers_equations(conv, num_particles):
     conv = conv.double()
     edge_index = fully_connected(num_particles)
@@ -42,19 +42,14 @@ def test_layer_compiles_to_one_graph(conv, args, assert_one_graph):
 # The decoder ################################################################
 
 
-@pytest.fixture
-def make_decoder():
-    def make(burn_in=3):
-        torch.manual_seed(3)
-        return RecurrentDecoder(RecurrentConv(4, 4, 2, 8), burn_in)
-
-    return make
+def make_decoder(burn_in=3):
+    torch.manual_seed(3)
+    return RecurrentDecoder(RecurrentConv(4, 4, 2, 8), burn_in)
 
 
 @pytest.mark.parametrize('burn_in', [1, 3, 4])
-@pytest.mark.parametrize('pred_steps', [1, 2, 3, 20])
-def test_decoder_equals_the_papers_equations(make_decoder, graph, burn_in,
-                                             pred_steps):
+@pytest.mark.parametrize('pred_steps', [1, 3, 20])
+def test_decoder_equals_the_papers_equations(graph, burn_in, pred_steps):
     decoder = make_decoder(burn_in).double()
     edge_index, edge_attr = graph[0], graph[1].double()
     z = dense.to_dense(edge_attr, edge_index, 5)
@@ -70,7 +65,7 @@ def test_decoder_equals_the_papers_equations(make_decoder, graph, burn_in,
     torch.testing.assert_close(out, torch.stack(expected, 1))
 
 
-def test_one_step_is_the_true_past(make_decoder, graph):
+def test_one_step_is_the_true_past(graph):
     decoder = make_decoder()
     x = torch.randn(5, 9, 4)
     out = decoder.one_step(x, *graph)
@@ -80,7 +75,7 @@ def test_one_step_is_the_true_past(make_decoder, graph):
 
 
 @pytest.mark.parametrize('history', [1, 3, 5])
-def test_predict_goes_on_from_a_history(make_decoder, graph, history):
+def test_predict_goes_on_from_a_history(graph, history):
     x = torch.randn(5, 9, 4)
     out = make_decoder(burn_in=2).predict(x[:, :history], *graph,
                                           num_steps=9 - history)
@@ -89,7 +84,7 @@ def test_predict_goes_on_from_a_history(make_decoder, graph, history):
     torch.testing.assert_close(out, expected[:, history - 1:])
 
 
-def test_burn_in_that_leaves_no_rollout(make_decoder, graph):
+def test_burn_in_that_leaves_no_rollout(graph):
     x = torch.randn(5, 6, 4)
     with pytest.raises(ValueError, match='burn_in'):
         make_decoder(burn_in=0)
@@ -97,6 +92,3 @@ def test_burn_in_that_leaves_no_rollout(make_decoder, graph):
         with pytest.raises(ValueError, match='burn_in'):
             make_decoder(burn_in)(x, *graph, pred_steps=2)
         assert make_decoder(burn_in)(x, *graph).shape == (5, 5, 4)
-    assert make_decoder(burn_in=4)(x, *graph, pred_steps=2).size(1) == 5
-    with pytest.raises(RuntimeError):
-        make_decoder().predict(x, *graph, num_steps=0)

@@ -20,7 +20,7 @@ def root(tmp_path_factory):
 @pytest.fixture
 def random_motion(monkeypatch):
     """Motion that needs no compiling, of systems of any kind."""
-    def draw(self, edge_types, seed, num_threads=None, progress=False):
+    def draw(self, edge_types, seed, progress=False):
         num_systems, _, num_particles, _ = edge_types.shape
         return np.random.default_rng(seed).standard_normal(
             (num_systems, num_particles, 99, 4), np.float32)

@@ -11,9 +11,7 @@ from pyg_fnri.training.cli import (
     Run,
     SimulatedData,
     describe_data,
-    errors_in_one_line,
     given,
-    given_reading,
 )
 
 
@@ -79,16 +77,8 @@ def test_data_are_own_or_simulated(parse, tmp_path):
     path = str(tmp_path / 'a.npy')
     np.save(path, np.zeros((2, 3, 4, 6)))
     args = parse('--data', path, '--position', '0', '1', '--mass', '2')
-    assert given_reading(args) == {'position': [0, 1], 'mass': 2}
-    assert describe_data(args)['reading'] == given_reading(args)
-    args = parse('--data', 'a.csv', '--position', '0', 'x')
-    assert given_reading(args) == {'position': ['0', 'x']}
+    reading = {'position': ['0', '1'], 'mass': '2'}
+    assert describe_data(args)['reading'] == reading
     for wrong in (['--radius', '1'], ['--data', path, '--name', 'kuramoto']):
         with pytest.raises(ValueError, match='is for .* data alone'):
             describe_data(parse(*wrong))
-
-
-def test_errors_end_the_program_in_one_line():
-    with pytest.raises(SystemExit, match='^wrong$'):
-        with errors_in_one_line():
-            raise ValueError('wrong')

@@ -5,16 +5,12 @@ import pytest
 import torch
 from small_training import assert_same_state, is_same_state, make_config
 
-from pyg_fnri.nn import ForceLawDecoder, ResidualForceLaws
 from pyg_fnri.training import MODELS, Config, load_checkpoint, save_checkpoint
 from pyg_fnri.training.module import build_module
 
 
 @pytest.mark.parametrize('change', [
     dict(model='gcn'),
-    dict(regime='taught'),
-    dict(recipe='slow'),
-    dict(options={'size': 3}),
     dict(recipe='paper', options={'num_frames': 3}),
 ])
 def test_unknown_settings_are_refused(change):
@@ -38,15 +34,6 @@ def test_weights_come_from_the_seed_alone(kwargs):
         for key, value in state.items() if 'decoder' in key
     } for state in states]
     assert not is_same_state(decoders[0], decoders[2])
-
-
-def test_laws_may_have_a_residual():
-    laws, residual = (make_config(laws={
-        'interval': 0.2
-    }, residual=size).build_model().decoder.layer for size in (None, 16))
-    assert type(laws) is ForceLawDecoder
-    assert type(residual) is ResidualForceLaws
-    assert residual.network.hidden_channels == 16 and residual.interval == 0.2
 
 
 def test_paper_regularises_as_the_paper_does():

@@ -1,43 +1,31 @@
 import pytest
+import rich
 import torch
+from rich.console import Console
 from small_training import build
 from small_training import make_trainer as quiet_trainer
 
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.training.trainer import (
-    StepsProgressBar,
-    ValidationLines,
-    make_trainer,
-    train_module,
-)
+from pyg_fnri.training.trainer import ProgressLines, make_trainer, train_module
 
 
-@pytest.mark.parametrize('max_epochs, by_steps', [(-1, True), (2, False)])
-def test_steps_are_counted_unless_epochs_are_the_limit(train, val, tmp_path,
-                                                       max_epochs, by_steps):
+@pytest.mark.parametrize('max_epochs, end', [(-1, 5), (2, 4)])
+def test_steps_are_counted_on_a_terminal(train, val, tmp_path, monkeypatch,
+                                         max_epochs, end):
+    monkeypatch.setattr(rich, '_console', Console(force_terminal=True))
     options = {'batch_size': 32, 'max_steps': 5, 'max_epochs': max_epochs}
     module = build(train, options=options)
     trainer = make_trainer(module, len(train), str(tmp_path), val_every=3,
                            accelerator='cpu')
-    bar = trainer.progress_bar_callback
-    assert isinstance(bar, StepsProgressBar) is by_steps
-    seen, update = [], bar._update
-
-    def record(task, current, *args, **kwargs):
-        update(task, current, *args, **kwargs)
-        if task == bar.train_progress_bar_id:
-            task = bar.train_progress_bar
-            assert ('Steps' in task.description) is by_steps
-            seen.append((task.completed, task.total))
-
-    bar._update = record
     train_module(trainer, module, train, val, str(tmp_path))
-    assert seen == ([(k, 5) for k in range(1, 6)] if by_steps else [(1, 2),
-                                                                    (2, 2)] * 2)
+    lines, = (c for c in trainer.callbacks if isinstance(c, ProgressLines))
+    task, = lines.bars.tasks
+    assert task.completed == task.total == end == trainer.global_step
+    assert not lines.bars.live.is_started
 
 
 def test_validation_prints_a_line(trained, val, capsys):
-    trainer = quiet_trainer(1, callbacks=[ValidationLines()])
+    trainer = quiet_trainer(1, callbacks=[ProgressLines()])
     trainer.validate(trained[0], SystemLoader(val, batch_size=32),
                      verbose=False)
     line, = capsys.readouterr().out.splitlines()
