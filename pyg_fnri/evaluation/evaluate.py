@@ -161,8 +161,8 @@ def measure_guesses(module: RelationalInference, dataset: Systems, root: str,
     if module.config.regime == 'true_graph' or 'edge_label' not in dataset[0]:
         return {}
     train = open_dataset(module.config.data, root, 'train', data=data)
-    labels = [
+    train_label, label = [
         torch.cat([batch.edge_label for batch in SystemLoader(systems, 1000)])
         for systems in (train, dataset)
     ]
-    return guessing_accuracy(*labels, module.config.num_edge_types)
+    return guessing_accuracy(train_label, label, module.config.num_edge_types)

@@ -131,8 +131,8 @@ class Relabelling(NamedTuple):
                     break
         if len(words) == len(sizes) == len(self.table[0]):
             return '; '.join(words)
-        old = types if len(sizes) > 1 else range(len(types))
-        return ', '.join(f'{a} -> {b}' for a, b in zip(old, self.table))
+        names = types if len(sizes) > 1 else range(len(types))
+        return ', '.join(f'{a} -> {b}' for a, b in zip(names, self.table))
 
 
 def make_relabelling(joint: Tensor, predicted_sizes: Sequence[int],

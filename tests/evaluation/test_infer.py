@@ -72,18 +72,9 @@ def test_all_systems_are_opened_whole(open_table):
 
 
 def test_trajectories_are_read_as_in_training_unless_told(module, open_table):
-    data = {
-        'files': {
-            'table': 'old.csv'
-        },
-        'reading': {
-            'position': ['y', 'x'],
-            'velocity': ['vy', 'vx']
-        },
-        'neighbours': 1,
-        'radius': None,
-        'directed': True,
-    }
+    reading = {'position': ['y', 'x'], 'velocity': ['vy', 'vx']}
+    data = dict(files={'table': 'old.csv'}, reading=reading, neighbours=1,
+                radius=None, directed=True)
     config = replace(module.config, data=data)
     system, plain = open_table([5], config)[0], open_table([5])[0]
     assert system.x.equal(plain.x[..., [1, 0, 3, 2]])
@@ -97,12 +88,8 @@ def test_trajectories_are_read_as_in_training_unless_told(module, open_table):
 
 
 @pytest.mark.parametrize('kwargs, message', [
-    ({
-        'num_steps': 5
-    }, 'looks at 6 frames'),
-    ({
-        'time_step': 0.2
-    }, 'resample'),
+    (dict(num_steps=5), 'looks at 6 frames'),
+    (dict(time_step=0.2), 'resample'),
 ])
 def test_systems_that_do_not_fit_are_refused(module, open_table, kwargs,
                                              message):
