@@ -6,6 +6,7 @@ import operator
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Optional
 
 import numpy as np
@@ -13,7 +14,13 @@ import torch
 from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory, fully_connected
-from pyg_fnri.datasets.stored import SPLITS, Joined, StoredSystems
+from pyg_fnri.datasets.stored import (
+    SPLITS,
+    Joined,
+    StoredSystems,
+    check_choice,
+    is_ours,
+)
 from pyg_fnri.simulation import (
     Charge,
     FiniteSpring,
@@ -67,75 +74,51 @@ class ParticleSystems(StoredSystems):
     Any mix of forces (see :class:`~pyg_fnri.simulation.Force`) and systems of
     your own (see :class:`~pyg_fnri.simulation.System`) can be simulated too.
 
-    A split is simulated when it is first asked for (the paper's sizes take a
-    minute or two on two cores) and kept under a digest of all that it depends
-    on, code of your own included. Its random numbers depend on `seed` and the
-    split alone: other splits may have any size, and a smaller one holds the
-    first systems of a larger one.
+    A split is simulated when it is first asked for, which takes a minute or two
+    for the paper's sizes. Its random numbers depend on `seed` and the split
+    alone: a smaller split holds the first systems of a larger one.
 
-    A system is a plain :class:`~torch_geometric.data.Data` with
-
-    - `x`: positions in metre and velocities in metre per second (of
-      oscillators, see :class:`~pyg_fnri.simulation.Kuramoto`) at 0.1 s,
-      0.2 s, ..., 9.9 s, `[num_particles, 99, 4]`,
-    - `edge_index`: all ordered pairs, sorted by receiver, `[2, E]`,
-    - `edge_label`: the type of the interaction of sender and receiver in each
-      layer, 0 if there is none, `[E, L]`. A force is a layer of two types.
+    A system is what :func:`~pyg_fnri.data.from_trajectory` gives: `x`,
+    positions in metre and velocities in metre per second (of oscillators, see
+    :class:`~pyg_fnri.simulation.Kuramoto`) at 0.1 s, 0.2 s, ..., 9.9 s,
+    `[num_particles, 99, 4]`; all ordered pairs as `edge_index`; and as
+    `edge_label`, `[E, L]`, the type of each interaction, 0 if there is none. A
+    force is a layer of two types.
 
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
-        name (str, optional): One of the table above. With `forces` or a
-            `system`, a name of your own. (default: `'springs_charges'`, or
-            `'custom'` with one of those)
+        name (str, optional): One of the table above; with `forces` or a
+            `system`, your own. (default: `'springs_charges'`, or `'custom'`)
         split (str): `'train'`, `'val'` or `'test'`.
         num_particles (int): Particles in each system.
-        num_systems (tuple of int): Systems in the training, validation and
-            test split; by default the paper's.
+        num_systems (tuple of int): Training, validation and test systems.
         seed (int): Seed of all randomness.
-        forces (sequence of Force, optional): Your own forces instead of those
-            that `name` stands for; one layer of the interaction graph each.
-        system (System, optional): Your own system instead, with constants or
-            a motion of its own.
+        forces (sequence of Force, optional): Your own forces, one layer of the
+            interaction graph each.
+        system (System, optional): Your own constants or motion.
         split_by (str): `'system'`, or `'graph'` for splits that share no
             interaction graph up to relabelling of particles, see
             :class:`~.particle_systems.GraphSplit`.
-        **options: `transform`, `pre_transform`, `pre_filter`, `force_reload`,
-            as for :class:`~pyg_fnri.datasets.stored.StoredSystems`.
+        **options: `transform`, `pre_transform`, `pre_filter`, `force_reload`.
     """
-    def __init__(
-        self,
-        root: str,
-        name: Optional[str] = None,
-        split: str = 'train',
-        num_particles: int = 5,
-        num_systems: Sequence[int] = (50_000, 10_000, 10_000),
-        seed: int = 0,
-        forces: Optional[Sequence[Force]] = None,
-        system: Optional[System] = None,
-        split_by: str = 'system',
-        **options: Any,
-    ) -> None:
-        if split not in SPLITS:
-            raise ValueError(f"split is {split!r}, but must be 'train', 'val' "
-                             f"or 'test'.")
-        if split_by not in ('system', 'graph'):
-            raise ValueError(f"split_by is {split_by!r}, but must be 'system' "
-                             f"or 'graph'.")
+    def __init__(self, root: str, name: Optional[str] = None,
+                 split: str = 'train', num_particles: int = 5,
+                 num_systems: Sequence[int] = (50_000, 10_000, 10_000),
+                 seed: int = 0, forces: Optional[Sequence[Force]] = None,
+                 system: Optional[System] = None, split_by: str = 'system',
+                 **options: Any) -> None:
+        check_choice('split', split, SPLITS)
+        check_choice('split_by', split_by, ('system', 'graph'))
         name, self.system = find_system(name, forces, system)
         self.split_by = split_by
         self.num_particles = operator.index(num_particles)
         train, val, test = map(operator.index, num_systems)
         self.num_systems = (train, val, test)
-        if min(self.num_systems) < 1 or self.num_particles < 2:
-            raise ValueError(f'Each split takes a system and each system two '
-                             f'particles, but num_systems is '
-                             f'{self.num_systems} and num_particles '
-                             f'{num_particles}.')
         self.seed = operator.index(seed)
         recipe = {
             'split': split,
             'split_by': split_by,
-            'num_systems': self._split_size(split),
+            'num_systems': self.num_systems[SPLITS.index(split)],
             'num_particles': self.num_particles,
             'seed': self.seed,
             'system': _describe(self.system, self.num_particles),
@@ -163,23 +146,25 @@ class ParticleSystems(StoredSystems):
         return self.system.frame_interval
 
     def make(self) -> tuple[Joined, dict[str, Any]]:
-        # A stream of random numbers for each split.
-        seed = self._stream(SPLITS.index(self.split))
-        size = self._split_size(self.split)
+        number = SPLITS.index(self.split)
+        # A stream of random numbers for each split, and one of graphs that are
+        # in none.
+        seed, shown_seed = (int(
+            np.random.SeedSequence(self.seed, spawn_key=(key, )).generate_state(
+                1, np.uint64)[0]) for key in (number, len(SPLITS)))
 
         def draw(num_systems: int, seed: int = seed) -> np.ndarray:
             return self.system.draw_edge_types(seed, num_systems,
                                                self.num_particles)
 
         if self.split_by == 'system':
-            edge_types = draw(size)
+            edge_types = draw(self.num_systems[number])
         else:
-            # The same for all splits, of graphs that are in none.
-            shown = functools.partial(draw, seed=self._stream(len(SPLITS)))
-            edge_types = GraphSplit(shown,
-                                    self.seed).draw(draw, self.split, size)
+            split = GraphSplit(functools.partial(draw, seed=shown_seed),
+                               self.seed)
+            edge_types = split.draw(draw, self.split, self.num_systems[number])
         x = self.system.simulate(edge_types, seed, progress=sys.stderr.isatty())
-        if _is_ours(self.system):
+        if is_ours(self.system):
             return join(x, edge_types), {}
         for layer, num_types in enumerate(self.num_edge_types):
             if edge_types[:, layer].max() >= num_types:
@@ -189,19 +174,6 @@ class ParticleSystems(StoredSystems):
             from_trajectory(*system)
             for system in zip(x, edge_types, strict=True)
         ]), {}
-
-    def _split_size(self, split: str) -> int:
-        return self.num_systems[SPLITS.index(split)]
-
-    def _stream(self, number: int) -> int:
-        stream = np.random.SeedSequence(self.seed, spawn_key=(number, ))
-        return int(stream.generate_state(1, np.uint64)[0])
-
-    def __repr__(self) -> str:
-        by_graph = ", split_by='graph'" if self.split_by == 'graph' else ''
-        return (f'{type(self).__name__}({len(self)}, name={self.name!r}, '
-                f'split={self.split!r}, num_particles={self.num_particles}, '
-                f'seed={self.seed}{by_graph})')
 
 
 class GraphSplit:
@@ -221,11 +193,6 @@ class GraphSplit:
         self.seed = seed
         place = np.sort(self._place(draw(NUM_SHOWN)))
         last = np.flatnonzero(np.diff(place, append=2.0))  # Of each class.
-        if len(last) < 3:
-            raise ValueError(
-                f'Up to relabelling of particles, the graphs of these systems '
-                f'are of {len(last)} kinds, but three splits need 3; have more '
-                f'particles, or split by system.')
         mass = (last + 1) / len(place)
         # Where the mass is nearest to what it should be.
         test = int(np.abs(mass[:-2] - SHARE).argmin())
@@ -257,10 +224,9 @@ class GraphSplit:
             if kept.sum() >= num_systems:
                 return graphs[kept][:num_systems]
             size += size // 2
-        raise ValueError(f'Graphs of the {split} split are too rare: '
-                         f'{self.shares[split]:.2%} of all. Take another seed, '
-                         f'more particles or fewer systems, or split by '
-                         f'system.')
+        raise ValueError(f'Graphs of the {split} split are too rare, '
+                         f'{self.shares[split]:.2%} of all; take another seed '
+                         f'or more particles.')
 
     def _place(self, edge_types: np.ndarray) -> np.ndarray:
         """Where in the order, from 0 to 1, the class of each graph is."""
@@ -273,26 +239,20 @@ class GraphSplit:
             [int.from_bytes(place, 'big') / 2**48 for place in places])[inverse]
 
 
-def find_system(
-    name: Optional[str] = None,
-    forces: Optional[Sequence[Force]] = None,
-    system: Optional[System] = None,
-) -> tuple[str, System]:
+def find_system(name: Optional[str] = None,
+                forces: Optional[Sequence[Force]] = None,
+                system: Optional[System] = None) -> tuple[str, System]:
     """What to simulate, and the name of its data set; arguments as for
     :class:`ParticleSystems`."""
     if forces is not None:
         if system is not None:
-            raise ValueError('Both forces and system are given; a system has '
-                             'its own forces, leave one of the two out.')
+            raise ValueError('A system has its own forces; leave forces out.')
         system = Newtonian(tuple(forces))
-    elif system is None:
-        name = 'springs_charges' if name is None else name
-        if name not in SYSTEMS:
-            raise ValueError(f'name is {name!r}, but must be one of '
-                             f'{list(SYSTEMS)}; pass forces or a system for '
-                             f'others.')
+    if system is None:
+        name = name or 'springs_charges'
+        check_choice('name', name, [*SYSTEMS])
         return name, SYSTEMS[name]
-    name = 'custom' if name is None else name
+    name = name or 'custom'
     if name in SYSTEMS and system != SYSTEMS[name]:
         raise ValueError(f'name {name!r} stands for {SYSTEMS[name]}; give your '
                          f'own system another name.')
@@ -329,29 +289,19 @@ def _describe(system: System, num_particles: int) -> str:
     what is defined elsewhere."""
     out = [repr(system)]
     for part in (system, *getattr(system, 'forces', ())):
-        if _is_ours(part):
+        if is_ours(part):
             continue
         for cls in type(part).__mro__:
-            try:
+            with suppress(OSError, TypeError):  # Typed into an interpreter.
                 out.append(inspect.getsource(cls))
-            except (OSError, TypeError):  # Typed into an interpreter.
-                pass
         if isinstance(part, Force):
-            for distance in np.geomspace(0.05, 14, 16).tolist():
-                try:
-                    out.append(f'{part.magnitude(distance):.9g}')
-                except Exception as error:  # The simulation tells it better.
-                    out.append(repr(error))
-            shown = part.sample_interactions(np.random.default_rng(0), 4,
-                                             num_particles)
+            distances = np.geomspace(0.05, 14, 16).tolist()
+            out.append(str([f'{part.magnitude(r):.9g}' for r in distances]))
+            shown: Any = part.sample_interactions(np.random.default_rng(0), 4,
+                                                  num_particles)
         else:
             graphs = part.draw_edge_types(0, 1, num_particles)
-            out.append(hashlib.sha256(graphs.tobytes()).hexdigest())
-            shown = part.simulate(graphs, 0)
+            shown = [*graphs.flat, *np.ravel(part.simulate(graphs, 0))]
         out.append(hashlib.sha256(np.asarray(shown).tobytes()).hexdigest())
     # Addresses differ from run to run.
     return re.sub(r' at 0x[0-9a-fA-F]+', '', '\n'.join(out))
-
-
-def _is_ours(part: Any) -> bool:
-    return type(part).__module__.startswith('pyg_fnri.')

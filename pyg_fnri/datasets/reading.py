@@ -3,7 +3,7 @@ import hashlib
 import operator
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Optional, Union
 
@@ -24,34 +24,20 @@ TOLERANCE = 0.05
 
 @dataclass
 class Recording:
-    """One system, at equal time steps.
-
-    Args:
-        name: Which system it is.
-        particles: The name of each particle.
-        x: Features, `[N, T, F]` float64; NaN where a particle is not there.
-        mass: Masses of the particles, `[N]`, where they are known.
-        time_step: From one frame to the next, where it is known.
-        start: When the first frame was taken; a number or a date.
-        num_filled: How many frames of particles were interpolated.
-    """
+    """One system, at equal time steps: the names of its particles, their
+    features `x`, `[N, T, F]` float64, NaN where a particle is not there, and
+    their masses `[N]`, where they are known."""
     name: Name
     particles: list[Name]
     x: np.ndarray
     mass: Optional[np.ndarray] = None
     time_step: Optional[float] = None
-    start: Any = 0.
-    num_filled: int = 0
+    num_filled: int = 0  # Frames of particles that were interpolated.
 
     def where(self, particle: int, frame: int) -> str:
         """A frame of a particle, for messages."""
-        elapsed: Any = frame * (self.time_step or 1.)
-        if isinstance(self.start, (pd.Timestamp, pd.Timedelta)):
-            time = str(self.start + pd.to_timedelta(elapsed, unit='s'))
-        else:
-            time = f'{self.start + elapsed:.10g}'
-        return (f'system {self.name!r}, particle {self.particles[particle]!r}, '
-                f'time {time}')
+        return (f'frame {frame} of particle {self.particles[particle]!r} in '
+                f'system {self.name!r}')
 
 
 @dataclass(frozen=True)
@@ -105,12 +91,9 @@ class Reading:
                              f'{self.time_step}.')
 
     def read(self, source: Source) -> tuple[list[Recording], bool]:
-        """Reads a table or array, or a file that holds one.
-
-        Returns:
-            The systems, with positions and, where there are any, velocities;
-            and whether velocities are to be derived.
-        """
+        """The systems in a table or array, or in a file that holds one, with
+        positions and, where there are any, velocities; and whether velocities
+        are to be derived."""
         read = self._read_arrays if is_array(source) else self._read_table
         recordings, derive = read(source)
         if self.mass is not None:
@@ -125,21 +108,16 @@ class Reading:
         if len(systems) == 1:
             array, = systems.values()
             systems = dict(enumerate(array if array.ndim == 4 else [array]))
-        shapes = [array.shape for array in systems.values()]
-        if (not shapes or any(len(s) != 3 or 0 in s for s in shapes)
-                or len({shape[2]
-                        for shape in shapes}) > 1):
+        sizes = {array.shape[2:] for array in systems.values()}
+        if len(sizes) != 1 or len(min(sizes)) != 1:
             raise ValueError(
-                f'Trajectories must be one array [num_systems, num_particles, '
-                f'num_steps, num_features], called x if there are others, or '
-                f'one [num_particles, num_steps, num_features] for each, but '
-                f'the shapes of systems are {shapes[:3]}.')
+                f'Trajectories must be one array [S, N, T, F], called x if '
+                f'there are others, or one [N, T, F] for each system, but the '
+                f'shapes are {[array.shape for array in arrays.values()][:3]}.')
 
-        every = range(shapes[0][2])
-        # Numbers may be text, as from a command line.
-        mass = [] if self.mass is None else [as_name(self.mass)]
-        named = [*(self.position or ()), *(self.velocity or ())]
-        features: list[Any] = [as_name(feature) for feature in named]
+        every = range(*min(sizes))
+        mass = [] if self.mass is None else [self.mass]
+        features: list[Any] = [*(self.position or ()), *(self.velocity or ())]
         if not {*features, *mass} <= {*every}:
             raise ValueError(f'The features of the array are {[*every]}, but '
                              f'position, velocity and mass name '
@@ -149,10 +127,9 @@ class Reading:
             if self.velocity is None and (len(features) == 2
                                           or len(features) % 2):
                 raise ValueError(
-                    f'Whether the features {features} of the array are '
-                    f'positions alone or also velocities is not clear; say it, '
-                    f'as by position={features}, from which velocities are '
-                    f'derived, or with velocity=NUMBERS too.')
+                    f'Which of the features {features} of the array are '
+                    f'velocities is not clear; name position=NUMBERS, from '
+                    f'which they are derived, and perhaps velocity=NUMBERS.')
         derive = self.position is not None and self.velocity is None
         time_step = self.time_step or (1. if derive else None)
         return [
@@ -163,65 +140,48 @@ class Reading:
     def _read_table(self, source: Source) -> tuple[list[Recording], bool]:
         system = self.system or 'system'
         table = load(source, (system, self.particle))
-        there = {*table.columns}
         position: Sequence[Any] = self.position or [
-            name for name in ('x', 'y', 'z') if name in there
-        ]
+            name for name in ('x', 'y', 'z') if name in table
+        ] or ['x']
         velocity: Optional[Sequence[Any]] = self.velocity
         if velocity is None:
             velocity = [f'v{name}' for name in position]
-            velocity = velocity if {*velocity} <= there else []
+            velocity = velocity if {*velocity} <= {*table.columns} else []
         mass = [] if self.mass is None else [self.mass]
         features = [*position, *velocity, *mass]
-        for argument, names in [
-            ('time', [self.time]), ('particle', [self.particle]),
-            ('system', [self.system] if self.system else []),
-            ('position', position or ['x']), ('velocity', velocity),
-            ('mass', mass)
-        ]:  # yapf: disable
-            check_columns(table, argument, names)
-        if table.empty:
-            raise ValueError('The table has no rows.')
+        filled = [self.time, self.particle]
+        if self.system is not None or system in table:
+            filled.append(system)
+        check_columns(table, filled, features)
 
         rows = pd.DataFrame(index=table.index)
         rows['particle'], particles = number_names(table[self.particle])
         rows['system'], systems = 0, [0]
-        if system in there:
+        if system in table:
             rows['system'], systems = number_names(table[system])
-        times = _times(table[self.time])
-        rows['clock'] = _clock(times)
-        cells = np.stack([numbers(table[name]) for name in features], axis=-1)
-
-        def where(row: Any) -> str:
-            return (f'row {row} (system {systems[rows.system[row]]!r}, '
-                    f'particle {particles[rows.particle[row]]!r}, time '
-                    f'{times[row]})')
-
-        time_step = self.time_step or _usual_step(rows)
-        rows['frame'] = _frames(rows, time_step, where)
+        rows['clock'] = _clock(table[self.time])
+        rows['frame'], time_step = _frames(rows, self.time_step)
         again = rows.duplicated(['system', 'particle', 'frame'])
         if again.any():
             raise ValueError(
-                f'Two rows are of one particle and time, the second one is '
-                f'{where(again.idxmax())}; remove one of them, or say which '
-                f'column holds the systems by system=NAME.')
-
+                f'Row {again.idxmax()} is of the same particle and time as a '
+                f'row before; remove one of them, or say which column holds '
+                f'the systems by system=NAME.')
+        cells = np.stack([numbers(table[name]) for name in features], axis=-1)
         recordings = []
         for number, of_system in rows.groupby('system'):
             known, particle = np.unique(of_system.particle, return_inverse=True)
-            shape = (len(known), of_system.frame.max() + 1)
-            if shape[0] * shape[1] > 100 * len(of_system) + 10_000:
-                raise ValueError(
+            num_frames = of_system.frame.max() + 1
+            if len(known) * num_frames > 100 * len(of_system) + 10_000:
+                raise ValueError(  # Memory would not do.
                     f'System {systems[number]!r} has too few rows for '
-                    f'{shape[0]} particles at {shape[1]} times that are '
-                    f'{time_step:.6g} apart; mend the times, or name their '
-                    f'unit by time_step=STEP.')
-            x = np.full((*shape, len(features)), np.nan)
+                    f'{num_frames} times that are {time_step:.6g} apart; mend '
+                    f'the times, or name their unit by time_step=STEP.')
+            x = np.full((len(known), num_frames, len(features)), np.nan)
             x[particle, of_system.frame] = cells[of_system.index]
             recordings.append(
                 Recording(systems[number], [particles[k] for k in known], x,
-                          time_step=time_step,
-                          start=times[of_system.clock.idxmin()]))
+                          time_step=time_step))
         return recordings, self.velocity is None and not velocity
 
     def _take_mass(self, recording: Recording) -> Recording:
@@ -242,28 +202,22 @@ class Reading:
         first frame of a particle and after its last one."""
         if not np.isnan(recording.x).any():
             return recording
-        x, num_filled = recording.x.copy(), 0
-        frames = np.arange(x.shape[1])
-        for particle, track in enumerate(x):  # A view, [T, F].
+        x, num_filled = np.full_like(recording.x, np.nan), 0
+        for particle, track in enumerate(recording.x):
             missing = np.isnan(track).any(-1)
             there = np.flatnonzero(~missing)
+            if not there.size:
+                continue
             gap = np.diff(there) - 1
             if gap.max(initial=0) > self.max_gap:
                 first = recording.where(particle, there[gap.argmax()] + 1)
                 raise ValueError(
-                    f'{gap.max()} frames in a row of a particle are missing, '
-                    f'the first one of {first}; mend the data, interpolate '
-                    f'over the gap by max_gap={gap.max()}, now {self.max_gap}, '
-                    f'or give the particle another name after it.')
-            for feature in track.T:
-                known = ~np.isnan(feature)
-                if known.any():
-                    feature[~known] = np.interp(frames[~known], frames[known],
-                                                feature[known])
-            outside = (frames < there.min(
-                initial=len(frames))) | (frames > there.max(initial=-1))
-            track[outside] = np.nan
-            num_filled += int((missing & ~outside).sum())
+                    f'{gap.max()} frames in a row are missing, from {first} '
+                    f'on; mend the data, interpolate by max_gap={gap.max()}, '
+                    f'now {self.max_gap}, or rename the particle after them.')
+            inside = slice(there[0], there[-1] + 1)
+            x[particle, inside] = pd.DataFrame(track[inside]).interpolate()
+            num_filled += int(missing[inside].sum())
         return replace(recording, x=x, num_filled=num_filled)
 
 
@@ -279,16 +233,11 @@ def is_array(source: Source) -> bool:
 
 
 def load(source: Source, names: Sequence[str] = ()) -> Any:
-    """A table, its rows numbered from 0; or arrays by name. Nothing here
-    executes what a file says: arrays are never unpickled.
-
-    Args:
-        source: A table or array, or a file that holds one.
-        names: The columns of a table that hold names, which are text: `01` is
-            not `1`.
-    """
+    """A table, its rows numbered from 0, or arrays by name; arrays are never
+    unpickled, which would execute what a file says. The columns `names` of a
+    table hold names, which are text: `01` is not `1`."""
     if isinstance(source, pd.DataFrame):
-        return _native(source.reset_index(drop=True))
+        return source.reset_index(drop=True)
     if isinstance(source, np.ndarray):
         return {'': source}
     path = str(os.fspath(source))
@@ -296,8 +245,7 @@ def load(source: Source, names: Sequence[str] = ()) -> Any:
         if path.lower().endswith('.parquet'):
             return pd.read_parquet(path)
         if path.lower().endswith(TABLES):
-            return pd.read_csv(path, dtype={name: str
-                                            for name in names},
+            return pd.read_csv(path, dtype=dict.fromkeys(names, str),
                                low_memory=False)
         loaded: Any = np.load(path, allow_pickle=False)
         return {'': loaded} if isinstance(loaded, np.ndarray) else {**loaded}
@@ -310,10 +258,9 @@ def load(source: Source, names: Sequence[str] = ()) -> Any:
 def content_digest(source: Source) -> str:
     """A digest that changes whenever the content of a source does."""
     if isinstance(source, pd.DataFrame):
-        table = _native(source)
-        text = repr([*table.columns, *table.dtypes])
+        text = repr([*source.columns, *source.dtypes])
         # The index is no part of the content: rows count from 0.
-        content = pd.util.hash_pandas_object(table, index=False).to_numpy()
+        content = pd.util.hash_pandas_object(source, index=False).to_numpy()
     elif isinstance(source, np.ndarray):
         content = as_floats(source)
         text = repr(content.shape)
@@ -324,17 +271,13 @@ def content_digest(source: Source) -> str:
 
 
 def as_floats(array: np.ndarray) -> np.ndarray:
-    """Numbers of any kind as float64, NaN where they are masked."""
-    if array.dtype.kind not in 'biuf':
-        raise TypeError(f'An array must hold real numbers, but its dtype is '
-                        f'{array.dtype}.')
-    return np.ma.filled(array.astype(np.float64), np.nan)
+    """Real numbers as float64, NaN where they are masked."""
+    return np.ma.filled(array.astype(np.float64, casting='same_kind'), np.nan)
 
 
 def number_names(column: pd.Series) -> tuple[np.ndarray, list[Any]]:
     """Numbers the names in a column, in the order of the names: whole numbers
     first, then words."""
-    _check_present(column)
     code, unique = pd.factorize(column)
     names = [as_name(value) for value in unique]
     order = sorted({*names}, key=lambda name: (isinstance(name, str), name))
@@ -351,89 +294,58 @@ def as_name(value: Any) -> Name:
     return text
 
 
-def check_columns(table: pd.DataFrame, argument: str,
-                  names: Sequence[Any]) -> None:
-    """Makes sure that a table has each column once that an argument names."""
-    for name in names:
+def check_columns(table: pd.DataFrame, filled: Sequence[Any],
+                  others: Sequence[Any] = ()) -> None:
+    """Makes sure that a table has each of these columns once, and a value in
+    each row of those that must be filled."""
+    for name in (*filled, *others):
         if list(table.columns).count(name) != 1:
             raise ValueError(f'The table must have one column {name!r}, but '
-                             f'its columns are {[*table.columns]}; say which '
-                             f'to read by {argument}=NAME, and separate '
-                             f'columns by commas.')
+                             f'its columns are {[*table.columns]}; name those '
+                             f'to read, as by time=NAME.')
+    for name in filled:
+        empty = table[name].isna()
+        if empty.any():
+            raise ValueError(f'Row {empty.idxmax()} has no {name!r}; in a '
+                             f'file, NA and None stand for none.')
 
 
 def numbers(cells: pd.Series) -> np.ndarray:
-    """A column of finite numbers, NaN where a cell is empty."""
-    plain = cells
-    if not pd.api.types.is_numeric_dtype(cells):  # Dates are no numbers.
-        plain = pd.to_numeric(cells.astype(object), errors='coerce')
-    out = plain.to_numpy(dtype=np.float64, na_value=np.nan)
-    wrong = (np.isnan(out) & ~cells.isna().to_numpy()) | np.isinf(out)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(f'Column {cells.name!r} must hold finite numbers, but '
-                         f'row {row} has {str(cells[row])!r}.')
-    return out
-
-
-def _check_present(column: pd.Series) -> None:
-    if column.isna().any():
-        raise ValueError(f'Row {column.isna().idxmax()} has no '
-                         f'{column.name!r}; every row needs one, and in a '
-                         f'file, words such as NA and None stand for none.')
-
-
-def _native(table: pd.DataFrame) -> pd.DataFrame:
-    """A table whose numbers are in this machine's order of bytes."""
-    return table.astype({
-        name: dtype.newbyteorder('=')
-        for name, dtype in table.dtypes.items()
-        if isinstance(dtype, np.dtype) and not dtype.isnative
-    })
-
-
-def _times(column: pd.Series) -> pd.Series:
-    """Times as numbers or dates, of which text is made."""
-    _check_present(column)
-    if column.dtype.kind in 'biufmM':
-        return column
-    text = column.astype(str)
-    if pd.to_numeric(text, errors='coerce').notna().any():
-        return pd.Series(numbers(column))
-    dates = pd.to_datetime(text, errors='coerce', format='ISO8601', utc=True)
-    if dates.isna().any():
-        row = dates.isna().idxmax()
-        raise ValueError(f'Column {column.name!r} must hold numbers, or dates '
-                         f'such as 2024-05-31 12:00:00.5, but row {row} has '
-                         f'{text[row]!r}.')
-    return dates.dt.tz_localize(None)
+    """A column of numbers, NaN where a cell is empty."""
+    try:
+        if not pd.api.types.is_numeric_dtype(cells):  # Dates are no numbers.
+            cells = pd.to_numeric(cells.astype(object))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f'Column {cells.name!r} must hold numbers: '
+                         f'{error}.') from error
+    return cells.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _clock(times: pd.Series) -> np.ndarray:
-    """Times as numbers; of dates, seconds from the first."""
+    """Times as numbers; of dates, which may be text, seconds from the first."""
+    if times.dtype.kind not in 'biufmM':
+        if pd.to_numeric(times.astype(str), errors='coerce').notna().any():
+            return numbers(times)
+        times = pd.to_datetime(times.astype(str), format='ISO8601', utc=True)
     if times.dtype.kind == 'M':
         times = times - times.min()
     if times.dtype.kind == 'm':
-        return times.dt.total_seconds().to_numpy(dtype=np.float64)
+        times = times.dt.total_seconds()
     return numbers(times)
 
 
-def _usual_step(rows: pd.DataFrame) -> float:
-    """The most common time from one row of a particle to the next."""
-    tracks = rows.sort_values(['system', 'particle', 'clock'])
-    step = tracks.groupby(['system', 'particle']).clock.diff()
-    step = step[step > 0]
-    if step.empty:
-        raise ValueError('No particle has rows at two times, so there are no '
-                         'trajectories; name the columns by system=NAME, '
-                         'time=NAME and particle=NAME.')
-    # One that occurs, not the mean of two that do.
-    return float(step.quantile(0.5, interpolation='lower'))
-
-
-def _frames(rows: pd.DataFrame, time_step: float,
-            where: Callable[[Any], str]) -> pd.Series:
-    """The frame of its system that each row belongs to, from 0 on."""
+def _frames(rows: pd.DataFrame,
+            time_step: Optional[float]) -> tuple[pd.Series, float]:
+    """The frame of its system that each row belongs to, from 0 on; and the
+    time step, by default the most common one."""
+    if time_step is None:
+        tracks = rows.sort_values(['system', 'particle', 'clock'])
+        step = tracks.groupby(['system', 'particle']).clock.diff()
+        # One that occurs, not the mean of two that do.
+        time_step = float(step[step > 0].quantile(0.5, interpolation='lower'))
+        if np.isnan(time_step):
+            raise ValueError('No particle has rows at two times; name the '
+                             'columns by system, time and particle.')
     rows = rows.sort_values(['system', 'clock'])
     # From each time to the next, so that rounding does not add up.
     elapsed = rows.groupby('system').clock.diff().fillna(0) / time_step
@@ -442,7 +354,7 @@ def _frames(rows: pd.DataFrame, time_step: float,
     if off.any():
         row = off.idxmax()
         raise ValueError(
-            f'Time steps must be equal, but to {where(row)} it is '
+            f'Time steps must be equal, but that to row {row} is '
             f'{elapsed[row] * time_step:.6g}, and {time_step:.6g} elsewhere; '
             f'resample the trajectories, or name the step by time_step=STEP.')
-    return count.groupby(rows.system).cumsum().astype(np.int64)
+    return count.groupby(rows.system).cumsum().astype(np.int64), time_step

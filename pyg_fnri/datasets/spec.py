@@ -3,9 +3,9 @@
 A description is a plain dictionary, which :class:`~pyg_fnri.training.Config`
 keeps: the arguments of a simulated data set, or of a user's own files.
 """
-import glob
 import os
 from collections.abc import Callable, Mapping
+from glob import glob
 from typing import Any, Optional, Union
 
 from pyg_fnri.datasets.nri_folder import NRIFolder
@@ -20,28 +20,19 @@ OWN_UNIT = 'unit of the data'
 
 
 def describe_files(
-    data: str,
-    edges: Optional[str] = None,
-    interactions: Optional[str] = None,
-    *,
-    num_observed: int,
-    window: Optional[int] = None,
-    stride: Optional[int] = None,
-    neighbours: Optional[int] = None,
-    radius: Optional[float] = None,
-    directed: bool = False,
-    seed: int = 0,
-    reading: Optional[Mapping[str, Any]] = None,
-) -> dict[str, Any]:
+        data: str, edges: Optional[str] = None,
+        interactions: Optional[str] = None, *, num_observed: int,
+        window: Optional[int] = None, stride: Optional[int] = None,
+        neighbours: Optional[int] = None, radius: Optional[float] = None,
+        directed: bool = False, seed: int = 0,
+        reading: Optional[Mapping[str, Any]] = None) -> dict[str, Any]:
     """Describes a user's own trajectories, by place and content of the files.
 
     Args:
         data (str): The trajectories, as for
             :class:`~pyg_fnri.datasets.TrajectoryTable`; or a folder, as for
-            :class:`~pyg_fnri.datasets.NRIFolder`, which has interactions of
-            its own, and takes no argument of how it is read or cut.
-        edges, interactions, window, stride, seed: As for
-            :class:`~pyg_fnri.datasets.TrajectoryTable`.
+            :class:`~pyg_fnri.datasets.NRIFolder`, read and cut as it is.
+        edges, interactions, window, stride, seed: As there.
         num_observed (int): The frames that the encoder sees; candidate edges
             depend on no others.
         neighbours (int, optional): Keep only the candidate edges from so many
@@ -61,11 +52,11 @@ def describe_files(
     paths = {'edges': edges, 'interactions': interactions}
     settings = {'window': window, 'stride': stride}
     unused = {**paths, **settings, **(reading or {}), 'time_step': None}
-    for name, value in unused.items():
-        if folder and value is not None:
-            raise ValueError(f"'{data}' is a folder, whose arrays tell systems "
-                             f"and interactions by themselves; leave out "
-                             f"{name}={value}, or name a file.")
+    unused = {k: value for k, value in unused.items() if value is not None}
+    if folder and unused:
+        raise ValueError(f"'{data}' is a folder, whose arrays tell systems and "
+                         f"interactions by themselves; leave {unused} out, or "
+                         f"name a file.")
     files = {
         kind: os.path.abspath(path)
         for kind, path in (('folder' if folder else 'table', data),
@@ -87,22 +78,15 @@ def describe_files(
     }
 
 
-def open_dataset(
-    description: Mapping[str, Any],
-    root: str,
-    split: str,
-    transform: Optional[Callable] = None,
-    data: Optional[str] = None,
-) -> Systems:
+def open_dataset(description: Mapping[str, Any], root: str, split: str,
+                 transform: Optional[Callable] = None,
+                 data: Optional[str] = None) -> Systems:
     """Opens a data set, and makes it first if need be.
 
     Args:
         description (mapping): What :func:`describe_files` gives; or arguments
             of :class:`~pyg_fnri.datasets.ParticleSystems`.
-        root (str): Where data sets are kept.
-        split (str): `'train'`, `'val'` or `'test'`; of files, but not of
-            folders, also `'all'`.
-        transform (callable, optional): Applied to a system on each access.
+        root, split, transform: As for these data sets.
         data (str, optional): Where the trajectories are now, if they were
             moved; other files that are not in their place are looked for
             beside them.
@@ -113,8 +97,16 @@ def open_dataset(
                              'was trained on; open the data from Python.')
         return ParticleSystems(root, split=split, transform=transform,
                                **description)
-    files = _find(description['files'], data)
-    for kind, path in files.items():
+    files: dict[str, Any] = {}
+    for kind, path in description['files'].items():
+        if data is not None and kind in ('table', 'folder'):
+            path = data
+        elif data is not None and not os.path.exists(path):
+            path = os.path.join(os.path.dirname(data), os.path.basename(path))
+        files[kind] = path
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"There is no '{path}'; if the data were "
+                                    f"moved, name their place by data=PATH.")
         if _digest(path) != description['digests'][kind]:
             raise ValueError(
                 f"'{path}' has changed since the model was trained: its "
@@ -130,22 +122,18 @@ def open_dataset(
     if 'folder' in files:
         return NRIFolder(root, files['folder'], split, transform=transform,
                          pre_transform=candidates)
-    settings: dict[str, Any] = {
-        name: description[name]
-        for name in ('window', 'stride', 'seed')
-    }
     return TrajectoryTable(root, split=split, transform=transform,
-                           pre_transform=candidates, **files, **settings,
+                           pre_transform=candidates,
+                           window=description['window'],
+                           stride=description['stride'],
+                           seed=description['seed'], **files,
                            **description['reading'])
 
 
-def frame_interval(
-    description: Mapping[str, Any],
-    dataset: Systems,
-) -> Optional[float]:
+def frame_interval(description: Mapping[str, Any],
+                   dataset: Systems) -> Optional[float]:
     """The time from one frame to the next, in seconds or the unit of a
-    table's times; None of arrays, which do not tell, unless it was given or
-    their velocities are derived by it."""
+    table's times; None where it is not known."""
     if isinstance(dataset, ParticleSystems):
         return dataset.frame_interval
     if isinstance(dataset, NRIFolder):
@@ -167,14 +155,12 @@ def box_half_width(dataset: Systems) -> Optional[float]:
 
 def remembered_reading(description: Mapping[str, Any],
                        data: str) -> dict[str, Any]:
-    """How other trajectories are read as those described were: the `reading`
-    of :func:`describe_files`. It says nothing if one is a table and the other
-    an array, as features then have no names in common."""
+    """How other trajectories are read as those described were; empty if one is
+    a table and the other an array, whose features have other names."""
     table = description.get('files', {}).get('table')
-    if (table is None or os.path.isdir(data)
-            or is_array(table) != is_array(data)):
-        return {}
-    return dict(description['reading'])
+    if table and not os.path.isdir(data) and is_array(table) == is_array(data):
+        return dict(description['reading'])
+    return {}
 
 
 def check_directions(dataset: Systems, undirected: bool) -> None:
@@ -187,28 +173,11 @@ def check_directions(dataset: Systems, undirected: bool) -> None:
             f'no direction, list both in the truth.')
 
 
-def _find(files: Mapping[str, str], data: Optional[str]) -> dict[str, Any]:
-    """Where the files of a description are now."""
-    out = dict(files)
-    if data is not None:
-        beside = os.path.dirname(os.path.abspath(data))
-        for kind, path in files.items():
-            if kind in ('table', 'folder'):
-                out[kind] = data
-            elif not os.path.exists(path):
-                out[kind] = os.path.join(beside, os.path.basename(path))
-    for path in out.values():
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"There is no '{path}'; if the data were "
-                                    f"moved, name their place by data=PATH.")
-    return out
-
-
 def _digest(path: str) -> str:
     """That of a file's content, or of a folder's arrays."""
     if not os.path.isdir(path):
         return content_digest(path)
     names = sorted(name for kind in ('loc', 'vel', 'edges')
-                   for name in glob.glob(f'{kind}_*.npy', root_dir=path))
+                   for name in glob(f'{kind}_*.npy', root_dir=path))
     return ' '.join(f'{name}={content_digest(os.path.join(path, name))}'
                     for name in names)

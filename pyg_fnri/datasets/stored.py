@@ -6,7 +6,7 @@ import re
 import tempfile
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Optional, Union
 
@@ -23,6 +23,17 @@ SPLITS = ('train', 'val', 'test')
 #: Of a system or a particle.
 Name = Union[int, str]
 Joined = tuple[Data, Optional[dict[str, Tensor]]]
+
+
+def check_choice(argument: str, value: Any, choices: Sequence[Any]) -> None:
+    if value not in choices:
+        raise ValueError(f'{argument} is {value!r}, but must be one of '
+                         f'{choices}.')
+
+
+def as_folder(path: str) -> str:
+    """A name for a data set's folder, after that of a file or folder."""
+    return re.sub(r'[^\w+-]', '_', osp.basename(path))
 
 
 def check_writable(directory: str) -> None:
@@ -54,8 +65,8 @@ class StoredSystems(InMemoryDataset, ABC):
     """Systems that are made once, by :meth:`make`, and kept in a folder that is
     named after a digest of all that they are made of.
 
-    `pre_filter` and `pre_transform`, whose code no digest tells, are applied
-    each time that the data set is opened, to what is stored.
+    So is what a `pre_transform` of this library makes of them. Any other, and
+    `pre_filter`, whose code no digest tells, are applied on each opening.
 
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
@@ -63,26 +74,24 @@ class StoredSystems(InMemoryDataset, ABC):
         split (str): The beginning of the name of the folder therein.
         recipe (mapping): All that the stored systems depend on.
         transform (callable, optional): Applied to a system on each access.
-        pre_transform (callable, optional): Applied once, on opening.
-        pre_filter (callable, optional): Which systems to keep, on opening.
+        pre_transform (callable, optional): Applied to each system once.
+        pre_filter (callable, optional): Which systems to keep.
         force_reload (bool): Whether to make them again. (default: `False`)
     """
-    def __init__(
-        self,
-        root: str,
-        name: str,
-        split: str,
-        recipe: Mapping[str, Any],
-        transform: Optional[Callable] = None,
-        pre_transform: Optional[Callable] = None,
-        pre_filter: Optional[Callable] = None,
-        force_reload: bool = False,
-    ) -> None:
+    def __init__(self, root: str, name: str, split: str, recipe: Mapping[str,
+                                                                         Any],
+                 transform: Optional[Callable] = None,
+                 pre_transform: Optional[Callable] = None,
+                 pre_filter: Optional[Callable] = None,
+                 force_reload: bool = False) -> None:
         if not re.fullmatch(r'\w[\w.+-]*', name):
             raise ValueError(f'name is {name!r}, but it is to name a folder; '
                              f'use letters, digits, "_", "-", "+" and ".".')
         self.name, self.split = name, split
         recipe = {'class': type(self), 'version': FORMAT_VERSION, **recipe}
+        self._stores_transformed = pre_filter is None and is_ours(pre_transform)
+        if self._stores_transformed:
+            recipe['pre_transform'] = pre_transform
         self.recipe = ''.join(f'{key}: {recipe[key]}\n' for key in recipe)
         super().__init__(os.fspath(root), transform, pre_transform, pre_filter,
                          force_reload=force_reload)
@@ -94,9 +103,10 @@ class StoredSystems(InMemoryDataset, ABC):
         except Exception as error:  # Damage shows in many ways.
             raise RuntimeError(f'Cannot load {path!r} ({error}); delete it, or '
                                f'pass force_reload=True.') from error
-        self._prepare()
-        for sentence in self.facts.get('warnings', []):
-            warnings.warn(sentence, stacklevel=3)
+        self._kept = [*range(self.len())]
+        if not self._stores_transformed:
+            self._prepare()
+        self._warn()
 
     @abstractmethod
     def make(self) -> tuple[Joined, dict[str, Any]]:
@@ -126,11 +136,6 @@ class StoredSystems(InMemoryDataset, ABC):
         return list(self.facts.get('num_edge_types', []))
 
     @property
-    def num_layer_graphs(self) -> int:
-        """The number of layers of the true graph, 0 where it is not known."""
-        return len(self.num_edge_types)
-
-    @property
     def one_way(self) -> str:
         """Which true types depend on the direction, in a sentence; empty if
         none do."""
@@ -152,18 +157,16 @@ class StoredSystems(InMemoryDataset, ABC):
         with FileLock(osp.join(self.processed_dir, '.lock')):
             if osp.exists(path) and not self.force_reload:
                 return
-            (data, slices), facts = self.make()
-            stored = {'systems': data.to_dict(), 'slices': slices}
+            (self.data, self.slices), facts = self.make()
+            if self._stores_transformed:
+                self._prepare()
             recipe = osp.join(self.processed_dir, 'recipe.txt')
             with written_whole(recipe) as part:
                 with open(part, 'w', encoding='utf-8') as file:
                     file.write(self.recipe)
-            try:
-                with written_whole(path) as part:
-                    torch.save({**stored, 'facts': facts}, part)
-            except (OSError, RuntimeError) as error:  # A full disk is either.
-                raise OSError(f'Cannot write {path!r} ({error}); make room, or '
-                              f'choose another root.') from error
+            stored = {'slices': self.slices, 'facts': facts}
+            with written_whole(path) as part:
+                torch.save({'systems': self._data.to_dict(), **stored}, part)
 
     def _process(self) -> None:
         # PyG would compare representations of filter and transform.
@@ -172,27 +175,27 @@ class StoredSystems(InMemoryDataset, ABC):
 
     def _prepare(self) -> None:
         """Filters and transforms the systems."""
-        self._kept = [*range(self.len())]
-        if self.pre_filter is not None or self.pre_transform is not None:
-            systems = [self.get(number) for number in self._kept]
-            if self.pre_filter is not None:
-                self._kept = [
-                    k for k in self._kept if self.pre_filter(systems[k])
-                ]
-            if not self._kept:
-                raise ValueError('pre_filter keeps none of the systems.')
-            transform = self.pre_transform or (lambda data: data)
-            self.data, self.slices = self.collate(
-                [transform(systems[number]) for number in self._kept])
+        systems = {number: self.get(number) for number in range(self.len())}
+        if self.pre_filter is not None:
+            systems = {k: s for k, s in systems.items() if self.pre_filter(s)}
+        self._kept = [*systems]
+        if self.pre_transform is not None:
+            systems = {k: self.pre_transform(s) for k, s in systems.items()}
+        self.data, self.slices = self.collate([*systems.values()])
+
+    def _warn(self) -> None:
+        sentences = [*self.facts.get('warnings', [])]
         if 'num_true' in self.facts:
             num_true = sum(self.facts['num_true'][k] for k in self._kept)
             left_out = num_true - int((self._data.edge_label > 0).sum())
             if left_out:
-                warnings.warn(
+                sentences.append(
                     f'{left_out} of {num_true} true interactions join '
                     f'particles that no candidate edge joins. No model can '
                     f'find them, and accuracies are those of the candidate '
-                    f'edges.', stacklevel=4)
+                    f'edges.')
+        for sentence in sentences:
+            warnings.warn(sentence, stacklevel=4)
 
     def _numbers(self) -> list[int]:
         """The number that each system has among those that are stored."""
@@ -201,3 +204,8 @@ class StoredSystems(InMemoryDataset, ABC):
     def __repr__(self) -> str:
         return (f'{type(self).__name__}({len(self)}, name={self.name!r}, '
                 f'split={self.split!r})')
+
+
+def is_ours(part: Any) -> bool:
+    """Whether the representation of an object tells all that it does."""
+    return type(part).__module__.startswith('pyg_fnri.')

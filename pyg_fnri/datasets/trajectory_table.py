@@ -1,7 +1,6 @@
 """The user's own trajectories, from tables and arrays."""
 import operator
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Optional
@@ -22,7 +21,13 @@ from pyg_fnri.datasets.reading import (
     content_digest,
     is_array,
 )
-from pyg_fnri.datasets.stored import SPLITS, Joined, StoredSystems
+from pyg_fnri.datasets.stored import (
+    SPLITS,
+    Joined,
+    StoredSystems,
+    as_folder,
+    check_choice,
+)
 
 
 class TrajectoryTable(StoredSystems):
@@ -30,15 +35,8 @@ class TrajectoryTable(StoredSystems):
     known interactions.
 
     A **table** (DataFrame, CSV or Parquet file) has one row per system,
-    particle and time, in any order; with only one system, its column can be
-    left out:
-
-    .. code-block:: text
-
-        system,time,particle,x,y
-        A,0.0,1,0.53,-0.21
-        A,0.0,2,1.02,0.44
-        A,0.1,1,0.55,-0.20
+    particle and time, in any order, with columns `system` (unless there is only
+    one), `time`, `particle`, `x`, `y` and so on.
 
     An **array**, `[S, N, T, F]` in memory, `.npy` or `.npz`, has positions
     first, then velocities, and NaN (or a mask) where there is no value. A file
@@ -49,21 +47,14 @@ class TrajectoryTable(StoredSystems):
     one-sided formula of the same, second, order.
 
     **Splits** are made by system, at random by `seed`. One long recording is
-    cut in time instead, training first and test last, then into windows, with
-    velocities of their own: no frame is in two splits, only a gap that is
-    filled in right between two of them has a part of both.
+    cut in time instead, training first and test last, then into windows: no
+    frame is in two splits.
 
-    **Particles that come and go** take `window`: each window holds the
-    particles that are there throughout. A warning says how many were left out,
-    and how many frames were interpolated by `max_gap`.
+    **Particles that come and go** take `window`: each window holds those that
+    are there throughout.
 
-    A system is a plain :class:`~torch_geometric.data.Data` with
-
-    - `x`: positions, then velocities, as in the table, `[N, T, F]` float32,
-    - `edge_index`: all ordered pairs, or the `edges` given, `[2, E]`,
-    - `edge_label`: the true types, if `interactions` are given, `[E, L]`,
-    - `mass`: the masses of the particles, if `mass` is given, `[N]` float32.
-
+    A system is what :func:`~pyg_fnri.data.from_trajectory` gives: `x`
+    `[N, T, F]`, `edge_index`, and `edge_label` and `mass` where they are known.
     Particles and systems are sorted by name, numbers before words.
 
     Args:
@@ -71,8 +62,7 @@ class TrajectoryTable(StoredSystems):
         table (DataFrame, ndarray or str): The trajectories, or a file that
             ends in `.csv`, `.csv.gz`, `.parquet`, `.npy` or `.npz`.
         split (str): `'train'`, `'val'`, `'test'`, or `'all'` systems.
-        window (int, optional): Cut recordings into windows of so many frames,
-            each of which becomes a system. (default: whole recordings)
+        window (int, optional): Cut recordings into systems of so many frames.
         stride (int, optional): Frames from the start of one window to the
             next. (default: `window`, without overlap)
         fractions (sequence of float): Of training, validation and test.
@@ -81,40 +71,26 @@ class TrajectoryTable(StoredSystems):
         seed (int): Seed of the split by system.
         edges (DataFrame or str, optional): The candidate edges: a row with
             `sender` and `receiver` for each direction, and `system` unless
-            they are those of all systems. (default: all ordered pairs)
+            all are alike. (default: all ordered pairs)
         interactions (DataFrame or str, optional): The truth where it is
             known: as `edges`, with `type` (0, none, is what is not listed),
             and `layer` where there are several. Nothing is trained on it.
         name (str, optional): The name of the data set's folder.
-            (default: that of the file, or `'table'` or `'array'`)
-        **options: How the table is read, by any argument of
+            (default: that of the file, `'table'` or `'array'`)
+        **options: How the table is read, as for
             :class:`~pyg_fnri.datasets.reading.Reading`: `system`, `time`,
             `particle`, `position`, `velocity`, `mass`, `time_step`, `max_gap`;
-            and `transform`, `pre_transform`, `pre_filter`, `force_reload`, as
-            for :class:`~pyg_fnri.datasets.stored.StoredSystems`.
+            and `transform`, `pre_transform`, `pre_filter`, `force_reload`.
     """
-    def __init__(
-        self,
-        root: str,
-        table: Source,
-        split: str = 'all',
-        *,
-        window: Optional[int] = None,
-        stride: Optional[int] = None,
-        fractions: Sequence[float] = (0.8, 0.1, 0.1),
-        split_by: Optional[str] = None,
-        seed: int = 0,
-        edges: Optional[Source] = None,
-        interactions: Optional[Source] = None,
-        name: Optional[str] = None,
-        **options: Any,
-    ) -> None:
-        if split not in (*SPLITS, 'all'):
-            raise ValueError(f"split is {split!r}, but must be 'train', 'val', "
-                             f"'test' or 'all'.")
-        if split_by not in (None, 'system', 'time'):
-            raise ValueError(f"split_by is {split_by!r}, but must be 'system' "
-                             f"or 'time'.")
+    def __init__(self, root: str, table: Source, split: str = 'all', *,
+                 window: Optional[int] = None, stride: Optional[int] = None,
+                 fractions: Sequence[float] = (0.8, 0.1, 0.1),
+                 split_by: Optional[str] = None, seed: int = 0,
+                 edges: Optional[Source] = None,
+                 interactions: Optional[Source] = None,
+                 name: Optional[str] = None, **options: Any) -> None:
+        check_choice('split', split, (*SPLITS, 'all'))
+        check_choice('split_by', split_by, (None, 'system', 'time'))
         self._reading = Reading(
             **{
                 field.name: options.pop(field.name)
@@ -123,18 +99,16 @@ class TrajectoryTable(StoredSystems):
         train, val, test = map(float, fractions)
         self._fractions, self._split_by = (train, val, test), split_by
         self._seed = operator.index(seed)
-        self._window = None if window is None else operator.index(window)
-        self._stride = self._window if stride is None else operator.index(
-            stride)
-        for number in (self._window, self._stride):
-            if number is not None and (number < 1 or window is None):
+        for number in (window, stride):
+            if number is not None and (window is None
+                                       or operator.index(number) < 1):
                 raise ValueError(f'window and stride are numbers of frames '
                                  f'from 1 on, and stride takes a window, but '
                                  f'they are {window} and {stride}.')
-        self._sources = {'table': table}
-        for key, source in (('edges', edges), ('interactions', interactions)):
-            if source is not None:
-                self._sources[key] = source
+        self._window = window
+        self._stride = window if stride is None else stride
+        sources = {'table': table, 'edges': edges, 'interactions': interactions}
+        self._sources = {k: s for k, s in sources.items() if s is not None}
         recipe = {
             'reading': self._reading,
             'split': (split, self._fractions, split_by, self._seed),
@@ -148,8 +122,7 @@ class TrajectoryTable(StoredSystems):
         if name is None:
             name = 'array' if is_array(table) else 'table'
             if isinstance(table, (str, os.PathLike)):
-                stem = os.path.basename(table).partition('.')[0]
-                name = re.sub(r'[^\w+-]', '_', stem)
+                name = as_folder(os.path.basename(table).partition('.')[0])
         super().__init__(root, name, split, recipe, **options)
         del self._sources  # Tables are large, and data sets are pickled.
 
@@ -163,11 +136,17 @@ class TrajectoryTable(StoredSystems):
         recordings, derive = self._reading.read(self._sources['table'])
         facts: dict[str, Any] = {
             'time_step': recordings[0].time_step,
-            'warnings': _report_filled(recordings),
+            'warnings': [],
             'system_names': [],
             'particle_names': [],
         }
-        edges, types = None, None
+        num_filled = sum(recording.num_filled for recording in recordings)
+        if num_filled:
+            total = sum(r.x.shape[0] * r.x.shape[1] for r in recordings)
+            facts['warnings'].append(
+                f'Filled {num_filled} of {total} frames of particles '
+                f'({num_filled / total:.2%}) by linear interpolation.')
+        edges = types = None
         if 'edges' in self._sources:
             edges = candidate_edges(self._sources['edges'], recordings)
         if 'interactions' in self._sources:
@@ -179,31 +158,35 @@ class TrajectoryTable(StoredSystems):
 
         systems: list[Data] = []
         num_absent = num_empty = 0
-        for number, block in self._blocks(recordings):
+        for number, first, x in self._blocks(recordings):
             recording = recordings[number]
-            name, mass = recording.name, recording.mass
-            x = recording.x[:, block.start:block.stop]
             if derive:
                 x = _with_velocity(x, recording.time_step)
-            for start in self._starts(recording, len(block)):
-                part = x[:, start:][:, :self._window]
+            length = self._window or x.shape[1]
+            starts = range(0, x.shape[1] - length + 1, self._stride or length)
+            if not starts:
+                raise ValueError(
+                    f'System {recording.name!r} is too short: {x.shape[1]} of '
+                    f'its frames are for the split {self.split!r}, and a '
+                    f'window takes {length}; leave it out.')
+            for start in starts:
+                part = x[:, start:start + length]
                 there = ~np.isnan(part).any((1, 2))
+                name, mass = recording.name, recording.mass
                 if self._window is not None:
-                    name = f'{recording.name}/{block.start + start}'
-                    num_absent += int((~there & ~np.isnan(part).all(
-                        (1, 2))).sum())
+                    name = f'{name}/{first + start}'
+                    gone = np.isnan(part).all((1, 2))
+                    num_absent += int((~there & ~gone).sum())
                     if there.sum() < 2:
                         num_empty += 1
                         continue
                 elif not there.all():
-                    first = np.argwhere(np.isnan(part).any(-1))[0]
+                    where = np.argwhere(np.isnan(part).any(-1))[0]
                     raise ValueError(
-                        f'A particle is not there at the beginning or the end '
-                        f'of its system, or for less than the 3 frames that '
-                        f'velocities take: {recording.where(*first)}. Leave '
-                        f'the particle or these times out, or cut windows, '
-                        f'of those that are there throughout, by '
-                        f'window=NUMBER.')
+                        f'A particle is not there throughout, or for less than '
+                        f'the 3 frames that velocities take: '
+                        f'{recording.where(*where)}. Leave it or these times '
+                        f'out, or cut windows by window=NUMBER.')
                 edge_index, label = None, None
                 if edges is not None:
                     receiver, sender = edges[number][there][:, there].nonzero()
@@ -222,12 +205,11 @@ class TrajectoryTable(StoredSystems):
                     [recording.particles[k] for k in np.flatnonzero(there)])
         if not systems:
             raise ValueError(f'No system is in the split {self.split!r}.')
-        lengths = [data.x.size(1) for data in systems]
-        if min(lengths) < max(lengths):
+        lengths = {data.x.size(1) for data in systems}
+        if len(lengths) > 1:
             raise ValueError(
-                f'System {facts["system_names"][np.argmin(lengths)]!r} has '
-                f'{min(lengths)} frames, but others have {max(lengths)}; cut '
-                f'windows of equal length, e.g. by window={min(lengths)}.')
+                f'Systems have from {min(lengths)} to {max(lengths)} frames; '
+                f'cut windows of equal length, by window={min(lengths)}.')
         if num_absent:
             facts['warnings'].append(
                 f'Particles that are in a part of a window only are left out '
@@ -236,12 +218,13 @@ class TrajectoryTable(StoredSystems):
                 f'are left out.')
         return self.collate(systems), facts
 
-    def _blocks(self,
-                recordings: Sequence[Recording]) -> list[tuple[int, range]]:
-        """Recordings that are in the split, and their frames that are."""
-        frames = [range(recording.x.shape[1]) for recording in recordings]
+    def _blocks(
+            self, recordings: Sequence[Recording]
+    ) -> list[tuple[int, int, np.ndarray]]:
+        """Of each recording in the split, its number, the first frame that is
+        in the split, and the features `[N, T, F]` from there on."""
         if self.split == 'all':
-            return [*enumerate(frames)]
+            return [(k, 0, of.x) for k, of in enumerate(recordings)]
         num, (train, val, test) = len(recordings), self._fractions
         part = SPLITS.index(self.split)
         if self._split_by == 'system' or (self._split_by is None and num > 1):
@@ -251,35 +234,22 @@ class TrajectoryTable(StoredSystems):
             num_train = num - num_val - num_test
             if num_train < 1:
                 raise ValueError(
-                    f'{num} systems are too few to split by the fractions '
-                    f'{list(self._fractions)}; take other fractions, or split '
-                    f"by time: split_by='time', with a window.")
+                    f'{num} systems are too few for the fractions '
+                    f"{self._fractions}; split by time: split_by='time'.")
             order = np.random.default_rng(self._seed).permutation(num)
             dealt = np.split(order, [num_train, num_train + num_val])[part]
-            return [(k, frames[k]) for k in sorted(dealt.tolist())]
+            return [(k, 0, recordings[k].x) for k in sorted(dealt.tolist())]
         if self._window is None:
-            raise ValueError('A recording that is split by time is cut into '
-                             'windows; name the number of frames of each by '
-                             'window=NUMBER.')
+            raise ValueError('A recording that is split by time takes '
+                             'windows; cut them by window=NUMBER.')
         out = []
-        for k, every in enumerate(frames):
-            cuts = [round(share * len(every)) for share in (train, train + val)]
-            block = np.split(every, cuts)[part]
-            if len(block):
-                out.append((k, range(block[0], block[-1] + 1)))
+        for k, recording in enumerate(recordings):
+            size = recording.x.shape[1]
+            cuts = [0, *(round(f * size) for f in (train, train + val)), size]
+            first, last = cuts[part:part + 2]
+            if first < last:
+                out.append((k, first, recording.x[:, first:last]))
         return out
-
-    def _starts(self, recording: Recording, num_frames: int) -> range:
-        """The first frame of each system that is made of a block of frames."""
-        if self._window is None or self._stride is None:
-            return range(1)
-        starts = range(0, num_frames - self._window + 1, self._stride)
-        if not starts:
-            raise ValueError(
-                f'System {recording.name!r} is too short: {num_frames} of its '
-                f'frames are for the split {self.split!r}, and a window takes '
-                f'{self._window}. Take shorter windows, or leave it out.')
-        return starts
 
 
 def _with_velocity(x: np.ndarray, time_step: Optional[float]) -> np.ndarray:
@@ -293,16 +263,3 @@ def _with_velocity(x: np.ndarray, time_step: Optional[float]) -> np.ndarray:
             out[track] = np.gradient(position[track], time_step or 1, axis=0,
                                      edge_order=2)
     return np.concatenate([x, velocity], axis=-1)
-
-
-def _report_filled(recordings: Sequence[Recording]) -> list[str]:
-    """What was interpolated, in a sentence, if anything was."""
-    filled = [recording.num_filled for recording in recordings]
-    if not any(filled):
-        return []
-    total = sum(r.x.shape[0] * r.x.shape[1] for r in recordings)
-    return [
-        f'Filled {sum(filled)} of {total} frames of particles '
-        f'({sum(filled) / total:.2%}), in {np.count_nonzero(filled)} of '
-        f'{len(recordings)} systems, by linear interpolation.'
-    ]

@@ -42,10 +42,9 @@ class Start(NamedTuple):
 
 
 class Discovery(NamedTuple):
-    """All starts, the best one, whose laws were kept, and whether another one
-    found laws that are as good: if not, the search may have got stuck."""
+    """All starts, of which the best one's laws were kept, and whether another
+    one found laws that are as good: if not, the search may have got stuck."""
     starts: list[Start]
-    best: Start
     confirmed: bool
 
 
@@ -86,7 +85,7 @@ def discover_force_laws(
     fit, judge = LawFit(model, pilot), LawFit(model, held_out)
     fit.fit_units()
     starts: list[Start] = []
-    best: tuple[Start, State] | None = None
+    states: list[State] = []
     confirmed = False
     for number in range(max_starts):
         if number == 0:
@@ -98,27 +97,24 @@ def discover_force_laws(
             fit.search.choice = fit.search.draw(generator)
             fit.anneal(without_prior(annealing), generator)
         disentangle(fit, generator, max_rounds)
-        start = Start(number, held_out_cost(judge, generator))
-        starts.append(start)
+        starts.append(Start(number, held_out_cost(judge, generator)))
+        states.append(fit.state)
         if on_start is not None:
-            on_start(start)
-        if best is not None:
-            better, worse = sorted([start.cost, best[0].cost])
-            confirmed = worse < 0 and worse <= AGREEING * better
-        if best is None or start.cost < best[0].cost:
-            best = start, fit.state
+            on_start(starts[-1])
+        lowest, *others = sorted(start.cost for start in starts)
+        confirmed = bool(others) and others[0] <= AGREEING * lowest < 0
         if confirmed:
             break
-    if best is None:
+    if not starts:
         raise ValueError(f"There was no start, as the encoder's graphs lack a "
                          f"type or max_starts is {max_starts}; set max_starts "
                          f"to 2 or more.")
-    fit.state = align(fit.search, best[1])
-    if best[0].number != 0:
-        # The encoder led elsewhere, if anywhere.
+    best, state = min(zip(starts, states), key=lambda pair: pair[0].cost)
+    fit.state = align(fit.search, state)
+    if best.number != 0:  # The encoder led elsewhere, if anywhere.
         annealing = without_prior(annealing)
     fit_force_laws(model, data, generator, annealing, on_iteration)
-    return Discovery(starts, best[0], confirmed)
+    return Discovery(starts, confirmed)
 
 
 def _pilot_and_held_out(data: Data, num_pilot: int) -> tuple[Data, Data]:

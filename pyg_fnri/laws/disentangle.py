@@ -83,7 +83,7 @@ def bases(options: Tensor) -> list[Tensor]:
     per new law in terms of the old ones; options are :obj:`[M, C]`."""
     num_channels = options.size(1)
     eye = torch.eye(num_channels, dtype=options.dtype, device=options.device)
-    out = {_rows(eye): eye}
+    found = [eye]
     for a, b in itertools.combinations(range(num_channels), 2):
         if not bool((options[:, a] * options[:, b]).any()):
             continue  # They never add up.
@@ -91,12 +91,11 @@ def bases(options: Tensor) -> list[Tensor]:
             basis = eye.clone()
             basis[[a, a, b, b], [a, b, a, b]] = eye.new_tensor([p, q, r, s])
             if abs(p * s - q * r) == 1:
-                out.setdefault(_rows(basis), basis)
+                found.append(basis)
+    out: dict[frozenset[tuple[float, ...]], Tensor] = {}
+    for basis in found:  # In any order of rows but once.
+        out.setdefault(frozenset(map(tuple, basis.tolist())), basis)
     return list(out.values())
-
-
-def _rows(basis: Tensor) -> frozenset[tuple[float, ...]]:
-    return frozenset(map(tuple, basis.tolist()))
 
 
 def in_basis(evidence: ImpulseEvidence, basis: Tensor) -> ImpulseEvidence:

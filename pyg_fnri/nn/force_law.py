@@ -119,8 +119,7 @@ class ForceLawDecoder(MessagePassing):
         scaling: Units of the model that the layer is part of.
         interval: Time between two frames, in second.
         num_substeps: Steps of the integrator per interval.
-        half_width: Where walls reflect, in metre from the origin along each
-            axis, if there are any known.
+        half_width: Distance of walls from the origin in metre, if known.
         **kwargs: Arguments of :class:`torch_geometric.nn.MessagePassing`.
     """
     scale: Tensor

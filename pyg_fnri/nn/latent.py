@@ -15,9 +15,10 @@ class Latent(torch.nn.Module, ABC):
     Args:
         num_edge_types: Number of edge types :math:`K_a \geq 2` of each
             layer-graph, the null type included.
-        undirected: Whether both directions of an interaction are one:
-            :meth:`tie` averages their logits.
+        undirected: Whether :meth:`tie` averages both directions' logits.
     """
+    one: Tensor
+
     def __init__(self, num_edge_types: Sequence[int],
                  undirected: bool = False) -> None:
         super().__init__()

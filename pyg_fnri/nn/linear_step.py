@@ -50,10 +50,9 @@ class Walls(torch.nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor, free: Tensor, target: Tensor) -> 'Walls':
-        """Takes each extreme of all positions in :obj:`x`, :obj:`[num_nodes,
-        T, num_features]`, for a wall if folding there halves the squared error
-        of velocities: of states :obj:`free` after a step without walls that
-        have become :obj:`target`, :obj:`[*, num_features]`."""
+        """Takes each extreme of all positions :obj:`x`, :obj:`[num_nodes, T,
+        num_features]`, for a wall if folding there halves the squared error of
+        velocities :obj:`free`, predicted without walls, of :obj:`target`."""
         self.lower.fill_(-torch.inf)
         self.upper.fill_(torch.inf)
         position = x[..., :self.num_axes]

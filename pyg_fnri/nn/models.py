@@ -64,19 +64,16 @@ class RelationalAutoEncoder(torch.nn.Module):
             pred_steps: int = 1, tau: float = 0.5, hard: bool = False,
             generator: Optional[torch.Generator] = None
     ) -> tuple[Tensor, Tensor]:
-        """Infers a graph from :obj:`x` and predicts along :obj:`y` with it.
+        """Infers a graph from :obj:`x` and predicts along :obj:`y` with it:
+        logits :obj:`[num_edges, num_logits]` and frames 1, ..., T - 1 of
+        :obj:`y`, :obj:`[num_nodes, T - 1, F]`.
 
         Args:
             x: Observed trajectories, :obj:`[num_nodes, num_steps, F]`.
             edge_index: Candidate edges, :obj:`[2, num_edges]`.
-            y: Trajectories to predict, :obj:`[num_nodes, T, F]`; :obj:`x` by
-                default.
+            y: Trajectories :obj:`[num_nodes, T, F]`, :obj:`x` by default.
             pred_steps: As for :meth:`decode`; others as for
                 :meth:`Latent.sample`.
-
-        Returns:
-            Logits :obj:`[num_edges, num_logits]` and predicted frames 1, ..., T
-            - 1 of :obj:`y`, :obj:`[num_nodes, T - 1, F]`.
         """
         logits = self.encode(x, edge_index)
         edge_attr = self.latent.sample(logits, tau, hard, generator)

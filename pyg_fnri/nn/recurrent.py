@@ -99,9 +99,8 @@ class RecurrentDecoder(Decoder):
     the decoder's own prediction. The hidden state starts at zero.
 
     Args:
-        layer: Called as :obj:`layer(x, h, edge_index, edge_attr)`, gives the
-            change of each state and the new :obj:`h`, None at the start, such
-            as :class:`RecurrentConv`.
+        layer: Gives the change of each state and the new memory, such as
+            :class:`RecurrentConv`.
         burn_in: Number of first frames whose true states the decoder sees.
     """
     def __init__(self, layer: torch.nn.Module, burn_in: int) -> None:
@@ -138,7 +137,7 @@ class RecurrentDecoder(Decoder):
     def _run(self, x: Tensor, seen: Container[int], edge_index: Tensor,
              edge_attr: Tensor, num_steps: int) -> list[Tensor]:
         """Steps from the true state in the frames that are seen."""
-        h, out = None, []
+        h, out = None, list[Tensor]()
         for t in range(num_steps):
             state = x[:, t] if t in seen else out[-1]
             change, h = self.layer(state, h, edge_index, edge_attr)

@@ -33,10 +33,9 @@ def from_reference_checkpoint(encoder: File, decoder: File,
     r"""Loads the weights of a model that the authors' code of NRI, fNRI or
     sfNRI has trained. Same input, same output; no code in the files is run.
 
-    Supported are MLP encoders that are not split before their output layer
-    (`--split-point 0`, the default) and MLP decoders. The model works on
-    trajectories scaled to [-1, 1]; for physical units, fit its scaling to the
-    training trajectories: `model.scaling.fit(train.x)`.
+    Supported are MLP encoders of `--split-point 0` and MLP decoders. The model
+    works on trajectories scaled to [-1, 1]; for physical units, fit its scaling
+    to the training trajectories: `model.scaling.fit(train.x)`.
 
     Args:
         encoder: The file that is called `encoder.pt` there.
@@ -44,8 +43,7 @@ def from_reference_checkpoint(encoder: File, decoder: File,
         num_edge_types: Number of types of each kind of interaction, in the
             order of `--edge-types-list` as their code sorts it, descending.
         model: `'nri'`, `'fnri'` or `'sfnri'`.
-        skip_first: Whether theirs was trained with `--skip-first`: type 0 of
-            each layer-graph passes no messages.
+        skip_first: Whether theirs was trained with `--skip-first`.
     """
     theirs = _load(encoder), _load(decoder)
     options: dict[str, Any] = {'drop_null': True} if skip_first else {}

