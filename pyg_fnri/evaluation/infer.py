@@ -69,11 +69,11 @@ def open_systems(config: Config, data: str, root: str,
         raise ValueError(f"The model was trained on particles whose masses "
                          f"are known, by mass={mass}, and those of '{data}' "
                          f"are not; say by mass=NAME which feature holds them.")
-    kept = {'neighbours', 'radius', 'directed'} & config.data.keys()
+    for name in ('neighbours', 'radius', 'directed'):
+        if name in config.data:
+            files[name] = config.data[name]
     description = describe_files(data, num_observed=config.num_observed,
-                                 reading=reading, **files,
-                                 **{name: config.data[name]
-                                    for name in kept})
+                                 reading=reading, **files)
     split = 'test' if 'folder' in description['files'] else 'all'
     dataset = open_dataset(description, root, split)
     assert isinstance(dataset, (TrajectoryTable, NRIFolder))
