@@ -1,17 +1,14 @@
 """What the check of force laws reports where their assumptions fail.
 
-    python benchmarks/outside_assumptions.py                  # 45 minutes
-    python benchmarks/outside_assumptions.py friction walls --scale smoke
+    python benchmarks/outside_assumptions.py                   # 45 minutes
+    python benchmarks/outside_assumptions.py --cell friction --scale smoke
 
 Simulates systems that break one assumption of force laws each, and two that
 break none, trains the quick recipe on each, puts force laws in the place of
 the networks and checks them on held-out systems (pyg_fnri.laws.check_laws).
-Labels are used for the column of accuracies alone. Each system leaves a JSON
-file in --out, and is not run again while that is there; table.md is of all.
+Labels are used for the column of accuracies alone; table.md is of all results
+that are there.
 """
-import argparse
-import json
-import time
 from abc import abstractmethod
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +17,7 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 import pandas as pd
 import torch
-from tables import MISSING, provenance, publish, save_json
+from tables import MISSING, load, make_parser, publish, run_study
 
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.inference import check_motion, refine
@@ -199,84 +196,61 @@ CASES: dict[str, Case] = {
     'masses': Case(UnequalMasses(), 'masses of 0.5 to 2 kg'),
     'kuramoto': Case(Kuramoto(), 'no mechanics at all'),
 }
-SCALES: dict[str, dict[str, int]] = {
-    'laptop':
-    dict(num_systems=5_000, num_fitted=1_000, num_checked=200, max_steps=2_500,
-         hidden_channels=64, batch_size=64),
-    'smoke':
-    dict(num_systems=16, num_fitted=16, num_checked=8, max_steps=2,
-         hidden_channels=4, batch_size=8),
-}
+OPTIONS = ('max_steps', 'hidden_channels', 'batch_size')
+SCALES: dict[str, dict[str, int]] = dict(
+    laptop=dict(num_systems=5_000, num_fitted=1_000, num_checked=200,
+                max_steps=2_500, hidden_channels=64, batch_size=64),
+    smoke=dict(num_systems=16, num_fitted=16, num_checked=8, max_steps=2,
+               hidden_channels=4, batch_size=8))
 
 
 def main(argv: Optional[list[str]] = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
-    add('cases', nargs='*', metavar='SYSTEM', help=f"of {', '.join(CASES)}")
-    add('--scale', choices=SCALES, default='laptop')
-    add('--seed', type=int, default=0)
-    add('--threads', type=int, default=1, help="PyTorch's [%(default)s]")
-    add('--root', default='datasets', metavar='DIR')
-    add('--runs', default='runs/outside_assumptions', metavar='DIR')
-    add('--out', default='results/outside_assumptions', metavar='DIR')
-    args = parser.parse_args(argv)
-    torch.set_num_threads(args.threads)
-    out = Path(args.out)
-    for name in args.cases or CASES:
-        path = out / f'{name}.json'
-        if not path.exists():
-            result = run(name, args)
-            save_json(path, result)
-            print(f"{name}: {result['verdict']}", flush=True)
-    report(out)
+    args = make_parser(__doc__, 'outside_assumptions', SCALES).parse_args(argv)
+    smoke = 'smoke' if args.scale == 'smoke' else ''
+    out = Path(args.results, smoke, 'outside_assumptions')
+    runs = Path(args.runs, args.scale)
+    run_study(CASES, lambda name: run(name, args.scale, runs / name, args.root),
+              lambda: report(out), out, args)
 
 
-def run(name: str, args: argparse.Namespace) -> dict[str, Any]:
+def run(name: str, scale: str, place: Path, root: str) -> dict[str, Any]:
     """Trains, fits laws and checks them."""
-    start, case, size = time.monotonic(), CASES[name], SCALES[args.scale]
+    case, size = CASES[name], SCALES[scale]
     train, val = (ParticleSystems(
-        args.root, f'outside_{name}', split, system=case.system,
+        root, f'outside_{name}', split, system=case.system,
         num_systems=(size['num_systems'], size['num_checked'], 1),
-        seed=args.seed, transform=SplitTrajectory(49))
-                  for split in ('train', 'val'))
+        transform=SplitTrajectory(49)) for split in ('train', 'val'))
     systems = next(iter(SystemLoader(train, size['num_fitted'])))
     held_out = next(iter(SystemLoader(val, size['num_checked'])))
-    out: dict[str, Any] = {'what': case.what, 'right': case.holds}
+    out = dict(what=case.what, right=case.holds, arguments=size)
     try:
         check_motion(systems.x, train.frame_interval)
-        options = ('max_steps', 'hidden_channels', 'batch_size')
-        config = Config.for_dataset(train, 49, seed=args.seed,
-                                    options={key: size[key]
-                                             for key in options})
-        networks = fit(config, train, val, f'{args.runs}/{name}',
-                       overwrite=True)
+        options = {key: size[key] for key in OPTIONS}
+        config = Config.for_dataset(train, 49, options=options)
+        networks = fit(config, train, val, str(place), overwrite=True)
         laws = networks.with_laws(interval=train.frame_interval,
                                   half_width=case.half_width)
         discover_force_laws(laws.model, systems,
-                            torch.Generator().manual_seed(args.seed))
+                            torch.Generator().manual_seed(0))
         check = check_laws(laws.model, networks.model, held_out,
                            networks.linear_step, networks.units)
+        scores = asdict(check)
+        scores['findings'] = [f._asdict() for f in check.findings]
         guess, _ = networks.model.infer(held_out)
         refined = refine(laws.model, held_out).edge_type
-        out |= dict(
-            holds=check.holds, verdict=str(check), check=asdict(check),
-            encoder_accuracy=networks.accuracies(guess, held_out)['accuracy'],
-            refined_accuracy=laws.accuracies(refined, held_out)['accuracy'])
     except ValueError as refusal:
-        out |= dict(holds=False, verdict=f'No laws are fitted: {refusal}')
-    minutes = (time.monotonic() - start) / 60
-    return out | dict(minutes=minutes, arguments=size, seed=args.seed,
-                      provenance=provenance())
+        return dict(out, holds=False, verdict=f'No laws are fitted: {refusal}')
+    return dict(
+        out, holds=check.holds, verdict=str(check), check=scores,
+        encoder_accuracy=networks.accuracies(guess, held_out)['accuracy'],
+        refined_accuracy=laws.accuracies(refined, held_out)['accuracy'])
 
 
 def report(out: Path) -> None:
     """A row for each system that has a result."""
-    paths = [out / f'{name}.json' for name in CASES]
-    results = {p.stem: json.loads(p.read_text()) for p in paths if p.exists()}
-    rows = pd.DataFrame(
-        [row_of(name, result) for name, result in results.items()])
+    results = load(out)
+    results = {name: results[name] for name in CASES if name in results}
+    rows = pd.DataFrame([row_of(*item) for item in results.items()])
     right = sum(r['holds'] == r['right'] for r in results.values())
     notes = [
         f'The verdict is right for {right} of {len(results)} systems. Made by '
@@ -292,13 +266,9 @@ def report(out: Path) -> None:
 
 
 def row_of(name: str, result: dict[str, Any]) -> dict[str, Any]:
-    row = {
-        'system': name,
-        'breaks': result['what'],
-        'laws hold?': 'yes' if result['holds'] else 'no'
-    }
+    row = {'system': name, 'breaks': result['what'], 'laws hold?': 'refused'}
     if 'check' not in result:
-        return row | {'laws hold?': 'refused'}
+        return row
     check = result['check']
     found = [f"{f['name']} ({f['size']:.0%})" for f in check['findings']]
     found += [
@@ -307,6 +277,7 @@ def row_of(name: str, result: dict[str, Any]) -> dict[str, Any]:
     ]
     lead, error = check['behind']
     return row | {
+        'laws hold?': 'yes' if result['holds'] else 'no',
         'networks': f"{check['networks'][0]:.2f}",
         'laws': f"{check['laws'][0]:.2f}",
         "laws' lead": f'{-lead:.2f} ± {error:.2f}',

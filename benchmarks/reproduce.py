@@ -19,10 +19,7 @@ made of all results that are there:
                             and predicted halves
 """
 import argparse
-import shutil
-import sys
-import time
-import traceback
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -31,27 +28,42 @@ from typing import Any, NamedTuple, Optional
 import pandas as pd
 import tables
 import torch
-from filelock import FileLock, Timeout
 from matplotlib.figure import Figure
-from tables import LAYERS, Cell
 
+from pyg_fnri import evaluation
 from pyg_fnri.datasets.spec import Systems, box_half_width, open_dataset
-from pyg_fnri.datasets.stored import written_whole
-from pyg_fnri.evaluation import evaluate, find_laws, measure, measure_guesses
-from pyg_fnri.evaluation.published import ACCURACY, ROLLOUT_MSE
+from pyg_fnri.evaluation.published import (
+    ACCURACY,
+    EDGE_TYPES,
+    PARAMETERS,
+    ROLLOUT_MSE,
+)
 from pyg_fnri.inference import refine
 from pyg_fnri.loader import SystemLoader
+from pyg_fnri.nn.models import MODELS
 from pyg_fnri.plot import plot_trajectories
 from pyg_fnri.training import Config, RelationalInference, fit, load_checkpoint
 from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
 
 #: Of rollouts along either half; table 2 has three of them.
 HORIZONS = (1, 5, 10, 20, 40)
-PAPER, MODELS = list(LAYERS), ['nri', 'fnri', 'sfnri']
+#: The layers of the paper's data sets.
+LAYERS = {
+    'springs_charges': ['springs', 'charges'],
+    'springs_charges_fsprings': ['springs', 'charges', 'finite springs'],
+}
+PAPER = list(LAYERS)
+#: Rows without a model: what is scored, and where that is in the figures.
+BASELINES = {
+    'random': ('edge_accuracy', 'random_accuracy'),
+    'majority class': ('edge_accuracy', 'majority_accuracy'),
+    'static': ('rollout_mse', 'static_mse'),
+    'linear': ('rollout_mse', 'linear_mse'),
+}
 #: Data sets, models and regimes of a table or figure.
 PARTS: dict[str, tuple[list[str], list[str], list[str]]] = {
-    '1': (PAPER, MODELS, ['learned', 'supervised']),
-    '2': (PAPER, MODELS, ['learned', 'true_graph']),
+    '1': (PAPER, list(MODELS), ['learned', 'supervised']),
+    '2': (PAPER, list(MODELS), ['learned', 'true_graph']),
     '3': ([], [], []),
     'laws':
     (PAPER + ['nri_springs', 'nri_charged'], ['fnri'], ['em', 'scratch']),
@@ -65,15 +77,14 @@ ROWS = {
         ('scratch', 'refined'): 'laws from scratch, refined',
         ('em', 'before'): 'em: encoder at the start, one pass',
         ('em', 'run'): 'em: encoder distilled, one pass',
-        ('em', 'refined'): 'em: refined',
+        ('em', 'refined'): 'em: refined'
     },
     'compression': {
-        ('unsplit', 'observed'): 'without the split, observed',
-        ('unsplit', 'following'): 'without the split, following',
-        ('split', 'observed'): 'with the split, observed',
-        ('split', 'following'): 'with the split, following',
-        ('split', 'static, observed'): 'static, observed',
-        ('split', 'static, following'): 'static, following',
+        (regime, f'{static}{half}'): f'{label}, {half}'
+        for static, regime, label in (('', 'unsplit', 'without the split'),
+                                      ('', 'split', 'with the split'),
+                                      ('static, ', 'split', 'static'))
+        for half in ('observed', 'following')
     }
 }
 
@@ -117,24 +128,10 @@ SCALES = {
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = tables.make_parser(__doc__, 'reproduce', SCALES)
     add = parser.add_argument
     add('--table', nargs='+', choices=list(PARTS)[:4], default=[])
     add('--figure', nargs='+', choices=list(PARTS)[4:], default=[])
-    add('--cell', nargs='+', type=Cell.of, default=[], help='single runs')
-    add('--scale', choices=SCALES, default='laptop')
-    for name in ('names', 'models', 'regimes'):
-        add(f'--{name}', nargs='+', help='only these [all]')
-    add('--seeds', nargs='+', type=int, help="[the scale's]")
-    add('--list', action='store_true', help='print a command for each run')
-    add('--report-only', action='store_true', help='run nothing')
-    add('--again', action='store_true', help='forget what is there of the runs')
-    add('--threads', type=int, default=1, help="PyTorch's [%(default)s]")
-    add('--root', default='datasets', metavar='DIR')
-    add('--runs', default='runs/reproduce', metavar='DIR')
-    add('--results', default='results', metavar='DIR')
     args = parser.parse_args(argv)
     if not (args.table or args.figure or args.cell):
         parser.error('say what to reproduce: --table, --figure or --cell')
@@ -142,118 +139,84 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
 
 
 def main(argv: Optional[list[str]] = None) -> None:
-    args, failed = parse_args(argv), []
-    torch.set_num_threads(args.threads)
-    cells = [] if args.report_only else cells_of(args)
-    for number, cell in enumerate(cells, 1):
-        if args.list:
-            print(f'python benchmarks/reproduce.py --cell {cell.name} --scale '
-                  f'{args.scale}')
-            continue
-        print(f'{cell.name} ({number} of {len(cells)})', flush=True)
-        try:
-            run(cell, args)
-        except Timeout:
-            print('another process is at it')
-        except Exception:  # Whatever it is, other runs do not share it.
-            traceback.print_exc()
-            failed.append(cell.name)
-    for part in () if args.list else (*args.table, *args.figure):
-        if part == 'trajectories':
-            draw_trajectories(args)
-        else:
-            write_table(part, args)
-    if failed:
-        sys.exit('Failed: ' + ', '.join(failed) + '; see above for why.')
+    args = parse_args(argv)
+    out, runs = (Path(place, args.scale) for place in (args.results, args.runs))
+    parts = [*args.table, *args.figure]
+
+    def measure(name: str) -> dict[str, Any]:
+        return run(name, runs / name, args.scale, args.root)
+
+    def report() -> None:
+        for part in parts:
+            if part == 'trajectories':
+                cell, = cells_of([part], args.scale)
+                draw_trajectories(runs / cell, args.root, out)
+            else:
+                write_table(part, out, args.scale)
+
+    tables.run_study(cells_of(parts or PARTS, args.scale), measure, report, out,
+                     args)
 
 
-def cells_of(args: argparse.Namespace) -> list[Cell]:
+def cells_of(parts: Iterable[str], scale: str) -> list[str]:
     """What tables and figures are made of, seed by seed."""
-    scale, cells = SCALES[args.scale], list(args.cell)
-    for part in (*args.table, *args.figure):
-        names, models, regimes = PARTS[part]
-        seeds = args.seeds or (scale.law_seeds
-                               if part == 'laws' else scale.seeds)
-        cells += [
-            Cell(*row, seed)
-            for seed in (seeds[:1] if part == 'trajectories' else seeds) for row
-            in product(args.names or names, args.models or models, regimes)
-            if row[2] in (args.regimes or regimes)
-        ]
-    return sorted(dict.fromkeys(cells), key=lambda cell: cell.seed)
+    seeds = {
+        'laws': SCALES[scale].law_seeds,
+        'trajectories': SCALES[scale].seeds[:1]
+    }
+    cells = [(*row, seed) for part in parts
+             for seed in seeds.get(part, SCALES[scale].seeds)
+             for row in product(*PARTS[part])]
+    cells = sorted(dict.fromkeys(cells), key=lambda cell: cell[-1])
+    return ['-'.join(map(str, cell)) for cell in cells]
 
 
-def run(cell: Cell, args: argparse.Namespace) -> None:
-    """Trains a cell, or goes on with it, and measures it, unless its result
-    is there."""
-    out = Path(args.runs, args.scale, cell.name)
-    path = Path(args.results, args.scale, f'{cell.name}.json')
-    spent = Path(f'{out}.minutes')  # Before an interruption, too.
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f'{out}.lock', timeout=0):
-        if args.again:
-            for file in (path, spent):
-                file.unlink(missing_ok=True)
-            shutil.rmtree(out, ignore_errors=True)
-        if path.exists():
-            print(f'{path} is there already')
-            return
-        minutes = float(spent.read_text()) if spent.exists() else 0.
-        start = time.monotonic()
-        try:
-            module = train(cell, out, args)
-        finally:
-            minutes += (time.monotonic() - start) / 60
-            spent.write_text(f'{minutes}')
-        figures = measure_cell(cell, module, out, args.root)
-        tables.save_json(
-            path,
-            dict(cell=cell.name, scale=args.scale, figures=figures,
-                 minutes=minutes, num_systems=SCALES[args.scale].num_systems,
-                 provenance=tables.provenance()))
-
-
-def train(cell: Cell, out: Path,
-          args: argparse.Namespace) -> RelationalInference:
-    """The model of a cell, trained."""
-    scale, unsplit = SCALES[args.scale], cell.regime == 'unsplit'
-    data = dict(name=cell.dataset, num_particles=5, seed=0, split_by='system',
-                num_systems=scale.num_systems)
+def run(name: str, out: Path, scale: str, root: str) -> dict[str, Any]:
+    """Trains a cell, or goes on with it, and measures it."""
+    dataset, model, regime, seed = name.split('-')
+    size, unsplit = SCALES[scale], regime == 'unsplit'
+    data = dict(name=dataset, num_particles=5, seed=0, split_by='system',
+                num_systems=size.num_systems)
     split = ReconstructTrajectory if unsplit else SplitTrajectory
-    systems, val = (open_dataset(data, args.root, name, split(49))
-                    for name in ('train', 'val'))
-    recipe, options = scale.recipe(cell.regime)
-    has_labels = cell.regime in ('supervised', 'true_graph')
-    config = Config.for_dataset(systems, 49, data=data, model=cell.model,
+    train, val = (open_dataset(data, root, part, split(49))
+                  for part in ('train', 'val'))
+    recipe, options = size.recipe(regime)
+    has_labels = regime in ('supervised', 'true_graph')
+    config = Config.for_dataset(train, 49, data=data, model=model,
                                 recipe=recipe, options=options,
-                                regime=cell.regime if has_labels else 'learned',
-                                unsplit=unsplit, seed=cell.seed)
+                                regime=regime if has_labels else 'learned',
+                                unsplit=unsplit, seed=int(seed))
     resume = any(out.glob('**/last.ckpt'))
-    return fit(config, systems, val[:scale.num_val], str(out),
-               val_every=scale.val_every, resume=resume, overwrite=not resume)
+    module = fit(config, train, val[:size.num_val], str(out),
+                 val_every=size.val_every, resume=resume, overwrite=not resume)
+    return dict(cell=name, scale=scale, num_systems=size.num_systems,
+                figures=measure_cell(regime, module, out, root))
 
 
-def measure_cell(cell: Cell, module: RelationalInference, out: Path,
+def measure_cell(regime: str, module: RelationalInference, out: Path,
                  root: str) -> dict[str, Any]:
     """All figures of a trained model, on test systems."""
-    has_laws = cell.regime in ('em', 'scratch')
+    has_laws = regime in ('em', 'scratch')
     test = open_dataset(module.config.data, root, 'test', SplitTrajectory(49))
     if has_laws:  # Graphs are refined, which is slow.
         test = test[:2_000]
-    infer = (module.model.infer if cell.regime != 'true_graph' else
-             lambda batch: (module.true_types(batch), None))
-    figures = measure(module, test, infer)[0] | measure_guesses(
-        module, test, root)
+    infer = (module.model.infer if regime != 'true_graph' else lambda batch:
+             (module.true_types(batch), None))
+    figures = evaluation.measure(module, test,
+                                 infer)[0] | evaluation.measure_guesses(
+                                     module, test, root)
     if has_laws:
-        refined, _ = measure(module, test, partial(refine, module.model))
-        laws = find_laws(module, test, refined)
+        refined, _ = evaluation.measure(module, test,
+                                        partial(refine, module.model))
+        laws = evaluation.find_laws(module, test, refined)
         figures['refined'] = refined
         if laws is not None and laws.error is not None:
             figures['law_error'] = dict(zip(laws.names, laws.error))
-    if cell.regime == 'em':
+    if regime == 'em':
         before = load_checkpoint(str(out / 'quick' / 'best.ckpt'))
-        figures['before'], _ = measure(before, test, before.model.infer)
-    if cell.regime in ('split', 'unsplit'):
+        figures['before'], _ = evaluation.measure(before, test,
+                                                  before.model.infer)
+    if 'split' in regime:
         figures['halves'] = {
             half: measure_half(module, test[:2_000], half)
             for half in ('observed', 'following')
@@ -268,44 +231,101 @@ def measure_half(module: RelationalInference, test: Systems,
     batches = list(SystemLoader(test, 500))
     for batch in batches if half == 'observed' else []:
         batch.y = batch.x
-    figures = evaluate(module.model, batches, module.units,
-                       module.config.num_edge_types, HORIZONS)
+    figures = evaluation.evaluate(module.model, batches, module.units,
+                                  module.config.num_edge_types, HORIZONS)
     return {key: figures[key] for key in ('rollout_mse', 'static_mse')}
 
 
-def write_table(part: str, args: argparse.Namespace) -> None:
+def load_results(out: Path) -> pd.DataFrame:
+    """The results of all cells by seed, a row for each kind of figures."""
+    frame = pd.DataFrame([
+        row for name, result in tables.load(out, '*-*-*-*').items()
+        for row in rows_of(name, result)
+    ])
+    return frame.sort_values('seed', kind='stable')
+
+
+def rows_of(name: str, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Of a model with its encoder's graphs (kind 'run') and with others, on
+    either half of the frames, and of what is scored without a model."""
+    dataset, model, regime, seed = name.split('-')
+    figures = result['figures']
+    kinds = dict(run=figures, refined=figures.get('refined', {}),
+                 before=figures.get('before', {}))
+    for kind, (key, name) in BASELINES.items():
+        kinds[kind] = {key: figures.get(name)}
+    for half, of in figures.get('halves', {}).items():
+        kinds[half] = dict(of, edge_accuracy=figures.get('edge_accuracy'))
+        kinds[f'static, {half}'] = {'rollout_mse': of['static_mse']}
+    for kind, of in kinds.items():
+        row = flat(of, LAYERS.get(dataset, []))
+        if not row:
+            continue
+        if kind == 'refined':
+            for law, error in figures.get('law_error', {}).items():
+                row[f'{law} law error'] = 100 * error
+        if kind in ('run', 'refined', 'observed', 'following'):
+            row['minutes'] = result['minutes']
+        yield dict(dataset=dataset, model=model, regime=regime, seed=int(seed),
+                   kind=kind, **row, trained=result['num_systems'][0],
+                   tested=figures['num_systems'],
+                   machine=', '.join(map(str, result['provenance'].values())))
+
+
+def flat(figures: Mapping[str, Any], layers: list[str]) -> dict[str, float]:
+    """Accuracies in per cent, errors in 1e-5 of min-max units."""
+    accuracy, row = figures.get('edge_accuracy'), {}
+    if accuracy:
+        shares = (accuracy['combined'], *accuracy['layers'])
+        for name, share in zip(['combined', *layers], shares):
+            row[name] = 100 * share
+    for horizon, error in (figures.get('rollout_mse') or {}).items():
+        row[f'MSE {horizon}'] = 1e5 * error
+    if figures.get('calibration_error'):
+        row['ECE'] = 100 * figures['calibration_error']['combined']
+    return row
+
+
+def write_table(part: str, out: Path, scale: str) -> None:
     """Writes a table of all results that are there."""
     kind = 'figure' if part == 'compression' else 'table'
-    command = (f'python benchmarks/reproduce.py --{kind} {part} --scale '
-               f'{args.scale}')
-    out, found = Path(args.results, args.scale), {}
+    note = f'Made by `python benchmarks/reproduce.py --{kind} {part} --scale '
+    note, found = f'{note}{scale}`', {}
     if part == '3':
-        found = {name: tables.parameter_table(name) for name in PAPER}
-        note = f'Made by `{command}`.'
+        found = {name: parameter_table(name) for name in PAPER}
+        note += '.'
     else:
-        frame = tables.load_results(out)
         names, _, regimes = PARTS[part]
         used = [*regimes, 'learned'] if part == 'laws' else regimes
+        frame = load_results(out)
         frame = frame[frame['dataset'].isin(names) & frame['regime'].isin(used)]
-        note = tables.notes_of(frame, command)
+        trained, tested, machines = (' or '.join(map(str, frame[key].unique()))
+                                     for key in ('trained', 'tested',
+                                                 'machine'))
+        note += (f'; trained on {trained} systems and measured on {tested} of '
+                 f'the test split, with {machines}; ± is the standard error of '
+                 f'the mean over seeds. {tables.HOW_TO_READ}')
         for name in names:
             rows, layers = frame[frame['dataset'] == name], LAYERS.get(name, [])
-            mse = [f'MSE {h}' for h in (1, 10, 20)]
             if not rows['regime'].isin(regimes).any():
                 continue
             if part == '1':
-                found[name] = tables.paper_table(rows, ['combined', *layers],
-                                                 ACCURACY[name])
+                found[name] = paper_table(rows, ['combined', *layers],
+                                          ACCURACY[name])
             elif part == '2':
-                found[name] = tables.paper_table(rows, mse, ROLLOUT_MSE[name])
+                found[name] = paper_table(rows, ['MSE 1', 'MSE 10', 'MSE 20'],
+                                          ROLLOUT_MSE[name])
             else:
-                rows = tables.rows_by_kind(rows[rows['model'] == 'fnri'],
-                                           ROWS[part])
-                figures = [
-                    'combined', *layers, *(f'MSE {h}' for h in HORIZONS), 'ECE',
+                rows = pd.concat([
+                    rows[(rows['regime'] == regime) & (rows['kind'] == kind)
+                         & (rows['model'] == 'fnri')].assign(row=label)
+                    for (regime, kind), label in ROWS[part].items()
+                ])
+                errors = [f'MSE {h}' for h in HORIZONS]
+                found[name] = tables.means(rows, 'row', [
+                    'combined', *layers, *errors, 'ECE',
                     *rows.filter(like='law error'), 'minutes'
-                ]
-                found[name] = tables.means(rows, 'row', figures)
+                ])
             if part == 'compression':
                 draw_compression(rows, out / 'compression.png')
     stem = f'table{part}' if part in '123' else part
@@ -313,22 +333,59 @@ def write_table(part: str, args: argparse.Namespace) -> None:
     tables.publish(out / f'{stem}.md', title.get(part, stem), found, [note])
 
 
-def draw_trajectories(args: argparse.Namespace) -> None:
+def paper_table(frame: pd.DataFrame, columns: list[str],
+                paper: Mapping[str, tuple[float, ...]]) -> pd.DataFrame:
+    """Table 1 or 2: ours beside the paper's."""
+    label = frame['model'] + ' (' + frame['regime'].str.replace('_', ' ') + ')'
+    is_run = frame['kind'] == 'run'
+    frame = frame.assign(row=frame['kind'].mask(is_run, label))
+    # Baselines are the same in all runs.
+    is_baseline = frame['kind'].isin(BASELINES)
+    ours = frame[is_run | is_baseline & ~frame.duplicated('row')]
+    ours = tables.means(ours.dropna(subset=columns[:1]), 'row',
+                        [*columns, 'minutes'])
+    theirs = pd.DataFrame.from_dict(paper, 'index', columns=columns)
+    theirs = tables.means(theirs.assign(row=theirs.index, seed=''), 'row',
+                          columns)
+    ours = ours.rename(columns={name: f'{name}, ours' for name in columns})
+    theirs = theirs[columns].add_suffix(', paper')
+    return ours.join(theirs, how='outer').fillna(tables.MISSING)
+
+
+def parameter_table(dataset: str) -> pd.DataFrame:
+    """Table 3: numbers of parameters of untrained models, counted."""
+    rows = {}
+    for model, published in PARAMETERS[dataset].items():
+        built = MODELS[model](4, 49, [2] * len(LAYERS[dataset]),
+                              hidden_channels=256)
+        ours = [
+            sum(p.numel() for p in part.parameters())
+            for part in (built.encoder, built.decoder)
+        ]
+        rows[model] = ('+'.join(map(str, EDGE_TYPES[dataset][model])), *ours,
+                       *published)
+    columns = [
+        f'{part}, {whose}' for whose in ('ours', 'paper')
+        for part in ('encoder', 'decoder')
+    ]
+    return pd.DataFrame.from_dict(rows, 'index', columns=['K', *columns])
+
+
+def draw_trajectories(run: Path, root: str, out: Path) -> None:
     """How four test systems go on after what the encoder saw, each predicted
     in one rollout from its last observed state alone."""
-    cell = next(c for c in cells_of(args) if c.regime == 'learned')
-    module = load_checkpoint(f'{args.runs}/{args.scale}/{cell.name}/best.ckpt')
+    module = load_checkpoint(str(run / 'best.ckpt'))
     # The last 50 of 99 frames follow the 49 observed ones.
-    test = open_dataset(module.config.data, args.root, 'test',
+    test = open_dataset(module.config.data, root, 'test',
                         SplitTrajectory(49, 50))
-    paths = [[
-        torch.cat([data.x[:, -1:], y], dim=1)
-        for y in (module.model.predict_trajectory(data, 50), data.y)
-    ] for data in test[:4]]
-    predicted, true = map(list, zip(*paths))
-    save_figure(
-        plot_trajectories(predicted, true, half_width=box_half_width(test)),
-        Path(args.results, args.scale, 'trajectories.png'))
+    predicted, true = [], []
+    for data in test[:4]:
+        start = data.x[:, -1:]
+        rollout = module.model.predict_trajectory(data, 50)
+        predicted.append(torch.cat([start, rollout], dim=1))
+        true.append(torch.cat([start, data.y], dim=1))
+    figure = plot_trajectories(predicted, true, half_width=box_half_width(test))
+    tables.save_figure(figure, out / 'trajectories.png')
 
 
 def draw_compression(rows: pd.DataFrame, path: Path) -> None:
@@ -342,13 +399,7 @@ def draw_compression(rows: pd.DataFrame, path: Path) -> None:
                              axis=0).sort_index(axis=1)
         shown.T.plot(ax=ax, loglog=True, style=['o-', 'o-', '--', '--'],
                      xlabel='steps', ylabel='mean squared error (1e-5)')
-    save_figure(figure, path)
-
-
-def save_figure(figure: Figure, path: Path) -> None:
-    with written_whole(str(path)) as part:
-        figure.savefig(part, format='png', dpi=150)
-    print(f'written into {path}')
+    tables.save_figure(figure, path)
 
 
 if __name__ == '__main__':

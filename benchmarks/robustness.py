@@ -1,7 +1,7 @@
 """Measure how robust laws and graphs are that are found from scratch.
 
-    python benchmarks/robustness.py --scale smoke     # seconds
-    python benchmarks/robustness.py --seeds 0         # half an hour, one core
+    python benchmarks/robustness.py --scale smoke            # seconds
+    python benchmarks/robustness.py --cell '*-seed0'         # half an hour
 
 On systems of springs and charges, laws are found without labels and with an
 untrained encoder, then the graphs of unseen systems. A curve varies one thing:
@@ -12,23 +12,28 @@ untrained encoder, then the graphs of unseen systems. A curve varies one thing:
     particles   particles of the unseen systems, with laws from systems of 5
     interval    time between two frames
 
-Writes a JSON file for each point into --out, and of all that are there
-robustness.md and robustness.png. What is there is not measured again. The
+Makes robustness.md and robustness.png of all points that are there. The
 ablations in results/robustness were measured at commit 1799bda.
 """
-import argparse
-import json
 import time
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
-from reproduce import save_figure
-from tables import means, provenance, publish, save_json
+from tables import (
+    HOW_TO_READ,
+    load,
+    make_parser,
+    means,
+    publish,
+    run_study,
+    save_figure,
+)
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -67,18 +72,13 @@ class Curve(NamedTuple):
     sampled: bool = False
 
 
-CURVES = {
-    'frames':
-    Curve('num_observed', (10, 15, 20, 30, 49), (4, 6), True),
-    'noise':
-    Curve('noise_percent', (0, 0.5, 1, 2, 5), (0, 5), True),
-    'systems':
-    Curve('num_training', (10, 20, 50, 100, 500, 1_000, 5_000, 50_000), (4, 6)),
-    'particles':
-    Curve('num_particles', (3, 5, 8, 10, 15, 20), (3, 5)),
-    'interval':
-    Curve('interval', (0.05, 0.1, 0.2, 0.3, 0.5), (0.1, 0.2)),
-}
+_SIZES = (10, 20, 50, 100, 500, 1_000, 5_000, 50_000)
+CURVES = dict(
+    frames=Curve('num_observed', (10, 15, 20, 30, 49), (4, 6), True),
+    noise=Curve('noise_percent', (0, 0.5, 1, 2, 5), (0, 5),
+                True), systems=Curve('num_training', _SIZES, (4, 6)),
+    particles=Curve('num_particles', (3, 5, 8, 10, 15, 20), (3, 5)),
+    interval=Curve('interval', (0.05, 0.1, 0.2, 0.3, 0.5), (0.1, 0.2)))
 #: Where figures are in a record, and their columns.
 COLUMNS = {
     'figures.refined.combined': 'combined',
@@ -98,79 +98,54 @@ STANDARD = {
 
 
 def main(argv: Optional[list[str]] = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
-    add('--curve', nargs='+', choices=CURVES, default=list(CURVES))
-    add('--seeds', nargs='+', type=int, default=[0, 1, 2])
-    add('--scale', choices=STANDARD, default='laptop')
-    add('--report-only', action='store_true', help='measure nothing')
-    add('--root', default='datasets', metavar='DIR')
-    add('--out', help='[results/robustness, or results/smoke/robustness]')
-    add('--threads', type=int, default=1, help="PyTorch's [%(default)s]")
-    args = parser.parse_args(argv)
-    torch.set_num_threads(args.threads)
+    args = make_parser(__doc__, 'robustness', STANDARD).parse_args(argv)
     smoke, standard = args.scale == 'smoke', STANDARD[args.scale]
-    out = Path(args.out or f"results/{'smoke/' * smoke}robustness")
-    for seed in [] if args.report_only else args.seeds:
-        for name in args.curve:
-            curve = CURVES[name]
-            for value in curve.smoke if smoke else curve.values:
-                point, sampled = f'{name}-{value:g}-seed{seed}', curve.sampled
-                condition = standard._replace(**{curve.field: value})
-                if condition == standard:  # A point of all curves.
-                    point, sampled = f'standard-seed{seed}', True
-                path = out / f'{point}.json'
-                if not is_measured(path, condition, sampled):
-                    record = measure(condition, seed, sampled, smoke, args.root)
-                    save_json(path, {'point': point, **record})
-                    print(point, record['figures'], flush=True)
-    report(out, standard, args.scale)
+    out = Path(args.results, 'smoke' if smoke else '', 'robustness')
+    points = points_of(standard, smoke)
+    run_study(points,
+              lambda name: measure(name, *points[name], smoke, args.root),
+              lambda: report(out, standard, args.scale), out, args)
 
 
-def is_measured(path: Path, condition: Condition, sampled: bool) -> bool:
-    """Whether a point is there; older ones tell the method, too."""
-    if not path.exists():
-        return False
-    record = json.loads(path.read_text())
-    same = condition._asdict().items() <= record['condition'].items()
-    return same and record['sampled_too'] >= sampled
+def points_of(standard: Condition,
+              smoke: bool) -> dict[str, tuple[Condition, bool, int]]:
+    """Condition, whether posteriors are sampled, and seed, by name."""
+    points = {}
+    for seed, (name, curve) in product((0, 1, 2), CURVES.items()):
+        for value in curve.smoke if smoke else curve.values:
+            condition = standard._replace(**{curve.field: value})
+            if condition == standard:  # A point of all curves.
+                points[f'standard-seed{seed}'] = condition, True, seed
+            else:
+                point = f'{name}-{value:g}-seed{seed}'
+                points[point] = condition, curve.sampled, seed
+    return points
 
 
-def measure(condition: Condition, seed: int, sampled: bool, smoke: bool,
-            root: str) -> dict[str, Any]:
+def measure(name: str, condition: Condition, sampled: bool, seed: int,
+            smoke: bool, root: str) -> dict[str, Any]:
     """A point; where there is nothing to find, `failed` is the reason."""
     laws = condition._replace(num_particles=5)  # Those of a curve share them.
     try:
         model, noise, figures = find_laws(laws, seed, smoke, root)
+        figures = dict(figures)
         test = add_noise(batch_of(condition, seed, 'test', root), noise,
                          torch.Generator().manual_seed(seed + 1))
         ways = {'refined': refine, 'sampled': sample_posterior}
-        for name in ways if sampled else ['refined']:
+        for way in ways if sampled else ['refined']:
             start = time.process_time()
-            graph = ways[name](model, test, num_restarts=1 if smoke else 24)
+            graph = ways[way](model, test, num_restarts=1 if smoke else 24)
             seconds = time.process_time() - start
             score = graph_report([
                 EdgePosterior(graph.edge_type, graph.posterior, test.edge_index,
                               test.edge_label)
             ], TYPES, TYPES)
-            figures = {
-                **figures, name: {
-                    **score['edge_accuracy'], 'calibration_error':
-                    score['calibration_error']['combined'],
-                    'seconds':
-                    seconds
-                }
-            }
+            ece = score['calibration_error']['combined']
+            figures[way] = dict(score['edge_accuracy'], calibration_error=ece,
+                                seconds=seconds)
     except ValueError as error:
         figures = {'failed': str(error)}
-    return {
-        'condition': condition._asdict(),
-        'sampled_too': sampled,
-        'figures': figures,
-        'provenance': provenance()
-    }
+    return dict(point=name, condition=condition._asdict(), figures=figures)
 
 
 @lru_cache(maxsize=1)
@@ -182,8 +157,7 @@ def find_laws(
     noise = condition.noise_percent / 100 * clean.x.flatten(0, 1).std(0)
     generator = torch.Generator().manual_seed(seed)
     data = add_noise(clean, noise, generator)
-    module = build_module(
-        Config(data.x.size(-1), condition.num_observed, TYPES, seed=seed))
+    module = build_module(Config(4, condition.num_observed, TYPES, seed=seed))
     module.fit_units(data.x)
     model = module.with_laws(interval=condition.interval,
                              half_width=5.0).model.eval()
@@ -199,12 +173,10 @@ def find_laws(
     curves = law_curves(model.decoder.layer,
                         open_systems(condition, seed, 'test', root),
                         accuracy.compute().relabelling)
-    return model, noise, {
-        'confirmed': discovery.confirmed,
-        'law_error': curves.error and dict(zip(curves.names, curves.error)),
-        'noise': noise.tolist(),
-        'discovery_seconds': seconds
-    }
+    law_error = curves.error and dict(zip(curves.names, curves.error))
+    return model, noise, dict(confirmed=discovery.confirmed,
+                              law_error=law_error, noise=noise.tolist(),
+                              discovery_seconds=seconds)
 
 
 def open_systems(condition: Condition, seed: int, split: str,
@@ -237,16 +209,14 @@ def add_noise(data: Data, noise: Tensor, generator: torch.Generator) -> Data:
 
 def read(out: Path) -> pd.DataFrame:
     """A row for each point that is there, in per cent and seconds."""
-    records = [json.loads(p.read_text()) for p in out.glob('*-seed*.json')]
-    found = pd.json_normalize(records)
+    found = pd.json_normalize([*load(out, '*-seed*').values()])
     # Points that failed, or were not sampled, have fewer columns.
     frame = found.reindex(columns=COLUMNS).set_axis(COLUMNS.values(), axis=1)
     for number, layer in enumerate(LAYERS):
         layers = found.get('figures.refined.layers', frame['combined'])
         frame[layer] = layers.astype(object).str[number]
-    frame = frame.astype(float) * [
-        1 if 's of' in name else 100 for name in frame
-    ]
+    percent = [1 if 's of' in name else 100 for name in frame]
+    frame = frame.astype(float) * percent
     name = found['point'].str.extract('(.*)-seed(.*)')
     conditions = found[[f'condition.{field}' for field in Condition._fields]]
     return conditions.set_axis(Condition._fields, axis=1).join(frame).assign(
@@ -265,23 +235,22 @@ def report(out: Path, standard: Condition, scale: str) -> None:
         same = frame[fixed] == [getattr(standard, field) for field in fixed]
         runs = frame[same.all(axis=1) & ~ablated].sort_values(
             [curve.field, 'seed'])
-        if len(runs):
-            tables[name] = means(runs, curve.field, shown, 2)
-            lines = runs.groupby(curve.field).mean(numeric_only=True)
-            lines[['combined', *LAYERS]].plot(ax=above, style='o-',
-                                              ylabel='edge accuracy (%)')
-            lines.filter(like='law error').plot(ax=below, style='o-',
-                                                logx=name == 'systems',
-                                                logy=True,
-                                                ylabel='law error (%)',
-                                                xlabel=name, legend=False)
+        if runs.empty:
+            continue
+        tables[name] = means(runs, curve.field, shown, 2)
+        lines = runs.groupby(curve.field).mean(numeric_only=True)
+        lines[['combined', *LAYERS]].plot(ax=above, style='o-',
+                                          ylabel='edge accuracy (%)')
+        lines.filter(like='law error').plot(ax=below, style='o-', xlabel=name,
+                                            logx=name == 'systems', logy=True,
+                                            ylabel='law error (%)',
+                                            legend=False)
     if ablated.any():
         tables['ablations'] = means(frame[ablated], 'point', shown, 2)
     notes = [
         f'Made by `python benchmarks/robustness.py --scale {scale}`; ablations '
         f'at commit 1799bda. In per cent, and seconds of one core; ± is the '
-        f'standard error of the mean over seeds. How to read it: '
-        f'[README](../README.md#how-to-read-the-tables).'
+        f'standard error of the mean over seeds. {HOW_TO_READ}'
     ]
     publish(out / 'robustness.md',
             'How robust laws and graphs from scratch are', tables, notes)

@@ -3,8 +3,7 @@
     python benchmarks/speed.py                  # everything, a few minutes
     python benchmarks/speed.py --only loader    # one part
 
-Times are the best of several runs; compare ratios between machines, not
-seconds.
+Times are the best of three; compare ratios between machines, not seconds.
 """
 import argparse
 import tempfile
@@ -53,16 +52,15 @@ def aggregation() -> Runs:
         index = torch.cat([receiver + n * i for i in range(num_systems)])
         x = torch.randn(index.numel(), 256)
         leaf, gradient = x.clone().requires_grad_(), torch.randn(size, 256)
-        for name, way in {
-                'scatter': lambda x: scatter(x, index, 0, size),
-                'index_add':
-                lambda x: x.new_zeros(size, 256).index_add(0, index, x),
-                # Where receivers are sorted and have equally many senders.
-                'segments': lambda x: x.view(size, n - 1, 256).sum(1)
-        }.items():
-            yield f'{name}, {num_systems} of {n}', lambda: way(x)
-            yield (f'{name}, {num_systems} of {n}, backward',
-                   lambda: way(leaf).backward(gradient))
+        ways = dict(
+            scatter=lambda x: scatter(x, index, 0, size),
+            index_add=lambda x: x.new_zeros(size, 256).index_add(0, index, x),
+            # Where receivers are sorted and have equally many senders.
+            segments=lambda x: x.view(size, n - 1, 256).sum(1))
+        for name, way in ways.items():
+            name = f'{name}, {num_systems} of {n}'
+            yield name, lambda: way(x)
+            yield f'{name}, backward', lambda: way(leaf).backward(gradient)
 
 
 def loader() -> Runs:
@@ -102,23 +100,18 @@ def refinement() -> Runs:
         dataset = systems(*size)
         module.fit_units(dataset._data.x)
         batch = next(iter(SystemLoader(dataset, len(dataset))))
-        yield ('{} of {} particles'.format(*size),
-               lambda: refine(module.model, batch))
+        yield '{} of {}'.format(*size), lambda: refine(module.model, batch)
 
 
-PARTS = {
-    part.__name__: part
-    for part in (simulation, aggregation, loader, training, refinement)
-}
+TIMED = (simulation, aggregation, loader, training, refinement)
+PARTS = {part.__name__: part for part in TIMED}
 
 
 def main(argv: Optional[list[str]] = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--only', choices=PARTS, help='a single part')
-    parser.add_argument('--threads', type=int, default=torch.get_num_threads())
-    args = parser.parse_args(argv)
-    torch.set_num_threads(args.threads)
-    for part in [PARTS[args.only]] if args.only else PARTS.values():
+    only = parser.parse_args(argv).only
+    for part in [PARTS[only]] if only else PARTS.values():
         print(f'{part.__name__}, ms, and ratio to the first: {part.__doc__}')
         first = None
         for name, run in part():

@@ -1,62 +1,115 @@
-"""Results as JSON files, and tables of them in Markdown."""
+"""What all studies share: options, a loop over cells, tables in Markdown.
+
+A cell is a measurement with a name, and its result RESULTS/NAME.json. What is
+there is not measured again, what was stopped goes on, and several processes
+share the cells.
+"""
+import argparse
 import json
 import math
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import pandas as pd
 import torch
+from filelock import FileLock, Timeout
+from matplotlib.figure import Figure
 
 from pyg_fnri import __version__
 from pyg_fnri.datasets.stored import written_whole
-from pyg_fnri.evaluation.published import EDGE_TYPES, PARAMETERS
-from pyg_fnri.nn.models import MODELS
 
-#: The layers of the paper's data sets.
-LAYERS = {
-    'springs_charges': ['springs', 'charges'],
-    'springs_charges_fsprings': ['springs', 'charges', 'finite springs'],
-}
-REGIMES = ('learned', 'supervised', 'true_graph', 'split', 'unsplit', 'em',
-           'scratch')
-BASELINES = ['random', 'majority class', 'static', 'linear']
 MISSING = '–'
+HOW_TO_READ = ('How to read it: '
+               '[README](../README.md#how-to-read-the-tables).')
 
 
-class Cell(NamedTuple):
-    """A training run; its name is that of its result's file."""
-    dataset: str
-    model: str
-    regime: str
-    seed: int
+def make_parser(doc: Optional[str], study: str,
+                scales: Iterable[str]) -> argparse.ArgumentParser:
+    """The options of all studies."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add('--cell', nargs='+', default=[], metavar='PATTERN',
+        help="only cells of these names, such as '*-0' [all]")
+    add('--scale', choices=scales, default='laptop')
+    add('--list', action='store_true', help='print a command for each cell')
+    add('--report-only', action='store_true', help='measure nothing')
+    add('--threads', type=int, default=1, help="PyTorch's [%(default)s]")
+    add('--root', default='datasets', metavar='DIR')
+    add('--runs', default=f'runs/{study}', metavar='DIR')
+    add('--results', default='results', metavar='DIR')
+    return parser
 
-    @property
-    def name(self) -> str:
-        return '-'.join(map(str, self))
 
-    @classmethod
-    def of(cls, name: str) -> 'Cell':
-        dataset, model, regime, seed = name.split('-')
-        if regime not in REGIMES:
-            raise ValueError(f'There is no regime {regime}.')
-        return cls(dataset, model, regime, int(seed))
+def run_study(names: Iterable[str], measure: Callable[[str], dict[str, Any]],
+              report: Callable[[], None], out: Path,
+              args: argparse.Namespace) -> None:
+    """Measures what has no result yet, and reports all that is there."""
+    names, failed = list(names), []
+    if args.cell:
+        names = [n for n in names if any(fnmatchcase(n, p) for p in args.cell)]
+        if not names:
+            sys.exit(f"There is no cell {' or '.join(args.cell)}; --list "
+                     f"prints those that there are.")
+    torch.set_num_threads(args.threads)
+    for number, name in enumerate([] if args.report_only else names, 1):
+        if args.list:
+            print(f"python {sys.argv[0]} --cell '{name}' --scale {args.scale}")
+            continue
+        print(f'{name} ({number} of {len(names)})', flush=True)
+        try:
+            run_cell(out / f'{name}.json', lambda: measure(name))
+        except Timeout:
+            print('another process is at it')
+        except Exception:  # Whatever it is, other cells do not share it.
+            traceback.print_exc()
+            failed.append(name)
+    if not args.list:
+        report()
+    if failed:
+        sys.exit(f"Failed: {', '.join(failed)}; see above for why.")
 
 
-def save_json(path: Path, content: Any) -> None:
-    """Writes a file whole or not at all; what JSON lacks becomes text."""
+def run_cell(path: Path, measure: Callable[[], dict[str, Any]]) -> None:
+    """Saves a measurement and its minutes, those of attempts that were
+    stopped included."""
+    lock, spent = path.with_suffix('.lock'), path.with_suffix('.minutes')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(lock, timeout=0):
+        if not path.exists():
+            minutes = float(spent.read_text()) if spent.exists() else 0.
+            start = time.monotonic()
+            try:
+                record = measure()
+            finally:
+                minutes += (time.monotonic() - start) / 60
+                spent.write_text(str(minutes))
+            record |= dict(minutes=minutes, provenance=provenance())
+            # What JSON lacks becomes text.
+            write(path, json.dumps(record, indent=2, default=str))
+            spent.unlink()
+    lock.unlink(missing_ok=True)
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(str(path)) as part:
-        Path(part).write_text(json.dumps(content, indent=2, default=str) + '\n')
+        Path(part).write_text(text + '\n')
 
 
 def provenance() -> dict[str, Any]:
     """What figures and minutes depend on besides the arguments."""
-    cpuinfo = Path('/proc/cpuinfo')
-    names = re.findall('model name\\s*: (.*)',
-                       cpuinfo.read_text()) if cpuinfo.exists() else []
+    info = Path('/proc/cpuinfo')
+    text = info.read_text() if info.exists() else ''
+    names = re.findall('model name\\s*: (.*)', text)
     out = dict(pyg_fnri=__version__, torch=str(torch.__version__),
                python=platform.python_version(),
                num_threads=torch.get_num_threads(),
@@ -66,6 +119,12 @@ def provenance() -> dict[str, Any]:
     return out
 
 
+def load(out: Path, pattern: str = '*') -> dict[str, dict[str, Any]]:
+    """All results that are there, by name."""
+    paths = sorted(out.glob(f'{pattern}.json'))
+    return {p.stem: json.loads(p.read_text()) for p in paths}
+
+
 def publish(path: Path, title: str, tables: Mapping[str, pd.DataFrame],
             notes: Iterable[str]) -> None:
     """Prints tables, and writes them as Markdown with notes below."""
@@ -73,9 +132,13 @@ def publish(path: Path, title: str, tables: Mapping[str, pd.DataFrame],
     for name, frame in tables.items():
         print(f'\n{title}, {name}\n{frame.to_string()}')
         parts += [f'## {name}', markdown(frame)]
-    path.parent.mkdir(parents=True, exist_ok=True)
+    write(path, '\n\n'.join([*parts, *notes]))
+    print(f'written into {path}')
+
+
+def save_figure(figure: Figure, path: Path) -> None:
     with written_whole(str(path)) as part:
-        Path(part).write_text('\n\n'.join([*parts, *notes]) + '\n')
+        figure.savefig(part, format='png', dpi=150)
     print(f'written into {path}')
 
 
@@ -114,130 +177,3 @@ def mean_text(values: pd.Series, decimals: Optional[int]) -> str:
         decimals = max(0, 2 - int(size)) if size >= 0 else 1 - math.floor(size)
     error = f' ± {values.sem():.{decimals}f}' if len(values) > 1 else ''
     return f'{mean:.{decimals}f}{error}'
-
-
-def load_results(directory: Path) -> pd.DataFrame:
-    """The results of all cells by seed, a row for each kind of figures."""
-    cells = {Cell.of(p.stem): p for p in sorted(directory.glob('*-*-*-*.json'))}
-    return pd.DataFrame([
-        row for cell in sorted(cells, key=lambda cell: cell.seed)
-        for row in rows_of(cell, json.loads(cells[cell].read_text()))
-    ])
-
-
-def rows_of(cell: Cell, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Of a model with its encoder's graphs (kind 'run') and with others, on
-    either half of the frames, and of what is scored without a model."""
-    figures = result['figures']
-    accuracy = figures.get('edge_accuracy')
-    kinds = {
-        'run': figures,
-        'refined': figures.get('refined', {}),
-        'before': figures.get('before', {}),
-        'random': {
-            'edge_accuracy': figures.get('random_accuracy')
-        },
-        'majority class': {
-            'edge_accuracy': figures.get('majority_accuracy')
-        },
-        'static': {
-            'rollout_mse': figures.get('static_mse')
-        },
-        'linear': {
-            'rollout_mse': figures.get('linear_mse')
-        },
-    }
-    for half, of in figures.get('halves', {}).items():
-        kinds[half] = {**of, 'edge_accuracy': accuracy}
-        kinds[f'static, {half}'] = {'rollout_mse': of['static_mse']}
-    for kind, of in kinds.items():
-        row = flat(of, LAYERS.get(cell.dataset, []))
-        if kind == 'refined':
-            law_error = figures.get('law_error', {})
-            row |= {
-                f'{name} law error': 100 * e
-                for name, e in law_error.items()
-            }
-        if row and kind in ('run', 'refined', 'observed', 'following'):
-            row['minutes'] = result['minutes']
-        if row:
-            yield {
-                **cell._asdict(), 'kind': kind,
-                **row, 'trained': result['num_systems'][0],
-                'tested': figures['num_systems'],
-                'machine': ', '.join(map(str, result['provenance'].values()))
-            }
-
-
-def flat(figures: Mapping[str, Any], layers: list[str]) -> dict[str, float]:
-    """Accuracies in per cent, errors in 1e-5 of min-max units."""
-    accuracy, row = figures.get('edge_accuracy'), {}
-    if accuracy:
-        shares = (accuracy['combined'], *accuracy['layers'])
-        row = {
-            name: 100 * share
-            for name, share in zip(['combined', *layers], shares)
-        }
-    errors = figures.get('rollout_mse') or {}
-    row |= {f'MSE {horizon}': 1e5 * error for horizon, error in errors.items()}
-    if figures.get('calibration_error'):
-        row['ECE'] = 100 * figures['calibration_error']['combined']
-    return row
-
-
-def paper_table(frame: pd.DataFrame, columns: list[str],
-                paper: Mapping[str, tuple[float, ...]]) -> pd.DataFrame:
-    """Table 1 or 2: ours beside the paper's."""
-    run = frame['model'] + ' (' + frame['regime'].str.replace('_', ' ') + ')'
-    is_run = frame['kind'] == 'run'
-    frame = frame.assign(row=frame['kind'].mask(is_run, run))
-    # Baselines are the same in all runs.
-    ours = frame[is_run
-                 | frame['kind'].isin(BASELINES) & ~frame.duplicated('row')]
-    ours = means(ours.dropna(subset=columns[:1]), 'row', [*columns, 'minutes'])
-    theirs = pd.DataFrame.from_dict(paper, 'index', columns=columns)
-    theirs = means(theirs.assign(row=theirs.index, seed=''), 'row', columns)
-    return ours.rename(columns={
-        c: f'{c}, ours'
-        for c in columns
-    }).join(theirs[columns].add_suffix(', paper'), how='outer').fillna(MISSING)
-
-
-def parameter_table(dataset: str) -> pd.DataFrame:
-    """Table 3: numbers of parameters of untrained models, counted."""
-    rows = {}
-    for model, published in PARAMETERS[dataset].items():
-        built = MODELS[model](4, 49, [2] * len(LAYERS[dataset]),
-                              hidden_channels=256)
-        ours = [
-            sum(p.numel() for p in part.parameters())
-            for part in (built.encoder, built.decoder)
-        ]
-        rows[model] = ('+'.join(map(str, EDGE_TYPES[dataset][model])), *ours,
-                       *published)
-    return pd.DataFrame.from_dict(
-        rows, 'index', columns=[
-            'K', 'encoder, ours', 'decoder, ours', 'encoder, paper',
-            'decoder, paper'
-        ])
-
-
-def rows_by_kind(frame: pd.DataFrame, labels: Mapping[tuple[str, str],
-                                                      str]) -> pd.DataFrame:
-    """The rows of regimes and kinds that have a label, in their order."""
-    return pd.concat([
-        frame[(frame['regime'] == regime)
-              & (frame['kind'] == kind)].assign(row=label)
-        for (regime, kind), label in labels.items()
-    ])
-
-
-def notes_of(frame: pd.DataFrame, command: str) -> str:
-    """Command, systems and machines behind a table."""
-    trained, tested, machines = (' or '.join(map(str, frame[key].unique()))
-                                 for key in ('trained', 'tested', 'machine'))
-    return (
-        f'Made by `{command}`; trained on {trained} systems and measured on '
-        f'{tested} of the test split, with {machines}; ± is the standard '
-        f'error of the mean over seeds. How to read it: '
-        f'[README](../README.md#how-to-read-the-tables).')

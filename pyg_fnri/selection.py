@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
@@ -35,28 +35,17 @@ USED_SHARE, USED_WORTH = 0.01, 1.01
 
 
 class Selection(NamedTuple):
-    """What a comparison came to.
-
-    Args:
-        recommended: Number of types of each layer.
-        table: A row for each candidate, the smallest first.
-        warnings: What speaks against the recommendation, a sentence each.
-    """
+    """The types of each layer that are recommended, a table with a row for each
+    candidate, the smallest first, and what speaks against it, in sentences."""
     recommended: tuple[int, ...]
     table: pd.DataFrame
     warnings: list[str]
 
 
-def select_layers(
-        config: Config,
-        candidates: Sequence[Sequence[int]],
-        train: InMemoryDataset,
-        val: InMemoryDataset,
-        test: InMemoryDataset,
-        out: str,
-        seeds: Sequence[int] = (0, 1),
-        **kwargs: Any,
-) -> Selection:
+def select_layers(config: Config, candidates: Sequence[Sequence[int]],
+                  train: InMemoryDataset, val: InMemoryDataset,
+                  test: InMemoryDataset, out: str,
+                  seeds: Sequence[int] = (0, 1), **kwargs: Any) -> Selection:
     """Trains a model for each candidate and seed, and recommends the smallest
     candidate whose error on held-out systems (of rollouts; logarithm, mean over
     systems and seeds) is above the lowest one by at most one standard error of
@@ -84,39 +73,36 @@ def select_layers(
         seeds: Seeds of the runs of each candidate.
         **kwargs: Of :func:`~pyg_fnri.training.fit`.
     """
+    if len(test) < 2:
+        raise ValueError(f'test has {len(test)} systems: a standard error '
+                         f'takes at least two.')
     train, val = _without_labels(train), _without_labels(val)
     runs: dict[tuple[int, ...], list[dict[str, Any]]] = {}
     failures = []
-    if len(test) < 2:
-        raise ValueError(
-            f'test has {len(test)} systems: a standard error takes '
-            f'at least two.')
-    for types in sorted({tuple(c) for c in candidates}, key=_size):
-        for seed in seeds:
-            name = '-'.join(map(str, types)) + f'-seed-{seed}'
-            place = os.path.join(out, name)
-            resume = os.path.exists(os.path.join(place, 'last.ckpt'))
-            settings = replace(config, num_edge_types=types, names=(),
-                               seed=seed)
-            try:
-                module = fit(settings, train, val, place, resume=resume,
-                             overwrite=not resume, **kwargs)
-            except RuntimeError as error:  # Others may fit in memory.
-                failures.append(f'{name} failed and is left out: {error}')
-            else:
-                runs.setdefault(types, []).append(_measure(module, test))
+    # Types that stand for an interaction, then combinations of types.
+    by_size = sorted({tuple(c)
+                      for c in candidates}, key=lambda types:
+                     (sum(types) - len(types), math.prod(types)))
+    for types, seed in product(by_size, seeds):
+        name = '-'.join(map(str, types)) + f'-seed-{seed}'
+        place = os.path.join(out, name)
+        resume = os.path.exists(os.path.join(place, 'last.ckpt'))
+        settings = replace(config, num_edge_types=types, names=(), seed=seed)
+        try:
+            module = fit(settings, train, val, place, resume=resume,
+                         overwrite=not resume, **kwargs)
+        except RuntimeError as error:  # Others may fit in memory.
+            failures.append(f'{name} failed and is left out: {error}')
+        else:
+            runs.setdefault(types, []).append(_measure(module, test))
     table = _compare(runs)
     chosen = list(runs)[int(table['recommended'].argmax())]
     return Selection(chosen, table, failures + _warnings(table))
 
 
 def plot_selection(table: pd.DataFrame) -> Figure:
-    """Draw the errors of candidates as multiples of the lowest one, with the
-    standard error of that ratio, and how far their seeds agree.
-
-    Args:
-        table: Of a :class:`Selection`.
-    """
+    """Draws a :class:`Selection`'s errors of candidates as multiples of the
+    lowest one, with the standard error, and how far their seeds agree."""
     figure, (left, right) = make_panels(2, 4.6, height=3.2)
     colors = [COLORS[int(chosen)] for chosen in table['recommended']]
     x, ratio = np.arange(len(table)), table['ratio_to_best']
@@ -134,11 +120,6 @@ def plot_selection(table: pd.DataFrame) -> Figure:
         ax.set_xticks(x, table['candidate'])
         ax.set_xlabel('types of each layer; orange: recommended')
     return figure
-
-
-def _size(types: tuple[int, ...]) -> tuple[int, int]:
-    """Types that stand for an interaction, then combinations of types."""
-    return sum(types) - len(types), math.prod(types)
 
 
 def _without_labels(dataset: InMemoryDataset) -> InMemoryDataset:
@@ -161,14 +142,13 @@ def _measure(module: RelationalInference,
     single, num_used = _error(module, batch, types, 1), 0
     for layer, size in enumerate(sizes):
         for old in range(size):
-            rises = []
+            is_old, rises = types[:, layer] == old, []
             for new in {*range(size)} - {old}:
                 other = types.clone()
-                other[other[:, layer] == old, layer] = new
+                other[is_old, layer] = new
                 rise = _error(module, batch, other, 1) - single
                 rises.append(rise.nanmean().item())
-            share = (types[:, layer] == old).double().mean().item()
-            num_used += (share >= USED_SHARE
+            num_used += (is_old.double().mean().item() >= USED_SHARE
                          and min(rises) >= math.log(USED_WORTH))
     accuracy, true = math.nan, getattr(test, 'num_edge_types', [])
     if sorted(true) == sorted(sizes):
@@ -178,11 +158,13 @@ def _measure(module: RelationalInference,
     entropy = [
         posterior_entropy(q).item() / math.log(q.size(-1)) for q in posterior
     ]
-    shuffled = _error(module, batch, _shuffled(types, batch), steps)
-    return dict(error=_error(module, batch, types, steps).numpy(),
-                linear=_error(module, batch, None, steps).numpy(),
-                shuffled=shuffled.numpy(), entropy=np.mean(entropy),
-                types=types, num_used=num_used, accuracy=accuracy)
+    graphs = dict(error=types, linear=None, shuffled=_shuffled(types, batch))
+    errors = {
+        name: _error(module, batch, graph, steps).numpy()
+        for name, graph in graphs.items()
+    }
+    return dict(errors, entropy=np.mean(entropy), types=types,
+                num_used=num_used, accuracy=accuracy)
 
 
 def _error(module: RelationalInference, batch: Batch, types: Optional[Tensor],
@@ -219,22 +201,20 @@ def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> pd.DataFrame:
     errors = {of: np.stack([r['error'] for r in runs[of]]) for of in runs}
     best = min(errors, key=lambda of: errors[of].mean())
     if not np.isfinite(errors[best]).all():
-        raise ValueError('No candidate has predictions that stay finite in all '
-                         'held-out systems; train longer, or at a lower '
-                         'learning_rate.')
+        raise ValueError('No candidate predicts finite values in all held-out '
+                         'systems; train longer, or at a lower learning_rate.')
     rows = []
     for types, found in runs.items():
+        ours = errors[types]
         row = dict(candidate=','.join(map(str, types)), num_seeds=len(found),
-                   error=1e5 * math.exp(errors[types].mean()))
+                   error=1e5 * math.exp(ours.mean()))
         shuffled = np.mean([run['shuffled'] for run in found], 0)
         # With shuffled types, models are the same: seeds do not differ.
-        for name, ours, theirs in (('best', errors[types],
-                                    errors[best]), ('linear', errors[types],
-                                                    found[0]['linear'][None]),
-                                   ('shuffled', errors[types].mean(0)[None],
-                                    shuffled[None])):
-            log, spread = ((0., 0.) if ours is theirs else _difference(
-                ours, theirs))
+        ratios = dict(best=(ours, errors[best]),
+                      linear=(ours, found[0]['linear'][None]),
+                      shuffled=(ours.mean(0)[None], shuffled[None]))
+        for name, (one, other) in ratios.items():
+            log, spread = (0., 0.) if one is other else _difference(one, other)
             row[f'ratio_to_{name}'] = math.exp(log)
             row[f'ratio_to_{name}_se'] = math.exp(log) * spread
         pairs: list[Any] = [
@@ -242,13 +222,13 @@ def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> pd.DataFrame:
             for a, b in combinations(found, 2)
         ]
         agreed = np.array(pairs or [3 * [None]], dtype=float).mean(0)
-        names = ('agreement', 'agreement_by_chance', 'agreement_adjusted')
-        rows.append(
-            dict(row, **dict(zip(names, agreed)),
-                 entropy_share=np.mean([run['entropy'] for run in found]),
-                 types_used=sum(run['num_used'] for run in found),
-                 types=len(found) * sum(types),
-                 edge_accuracy=np.mean([run['accuracy'] for run in found])))
+        for name, share in zip(('', '_by_chance', '_adjusted'), agreed):
+            row[f'agreement{name}'] = share
+        row |= dict(entropy_share=np.mean([run['entropy'] for run in found]),
+                    types_used=sum(run['num_used'] for run in found),
+                    types=len(found) * sum(types),
+                    edge_accuracy=np.mean([run['accuracy'] for run in found]))
+        rows.append(row)
     table = pd.DataFrame(rows)
     ratio = table['ratio_to_best']
     within = np.log(ratio) <= table['ratio_to_best_se'] / ratio
@@ -260,7 +240,7 @@ def _difference(values: np.ndarray, others: np.ndarray) -> tuple[float, float]:
     """Mean difference and its standard error, of arrays with a row for each
     seed and a column for each system: by system, as these differ far more than
     models do, plus what other seeds would change."""
-    if not (np.isfinite(values).all() and np.isfinite(others).all()):
+    if not np.isfinite([*values, *others]).all():
         return math.inf, math.nan
     by_system = values.mean(0) - others.mean(0)
     variance = by_system.var(ddof=1) / by_system.size

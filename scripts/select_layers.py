@@ -13,13 +13,10 @@ error: pyg_fnri.selection has the details. Where the truth is known, of
 simulated data (--name springs_charges) or by --interactions, the table has the
 share of edges that are right, too.
 
-Runs are short by default; compare again with a higher --max-steps before
-believing it: runs that are there are trained on, not anew.
-
-Writes selection.csv and selection.png into --out, beside runs such as
-OUT/2-2-seed-0/best.ckpt, for scripts/infer.py.
+Runs are short by default; compare again with a higher --max-steps, which trains
+on, before believing it. Writes selection.csv and selection.png into --out,
+beside runs such as OUT/2-2-seed-0/best.ckpt, for scripts/infer.py.
 """
-import argparse
 import os
 from typing import Optional
 
@@ -47,7 +44,7 @@ def types(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(',')))
 
 
-def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
+def main(argv: Optional[list[str]] = None) -> None:
     parser = OptionParser(__doc__)
     parser.add_argument('--candidates', nargs='+', type=types, metavar='K,K',
                         default=[(2, ), (3, ), (2, 2), (2, 3), (2, 2, 2)],
@@ -63,11 +60,7 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                       ['hidden_channels', 'batch_size', 'max_steps'])
     parser.add_fields('run', Run,
                       ['num_observed', 'directed', 'out', 'threads'])
-    return parser.parse_args(argv)
-
-
-def main(argv: Optional[list[str]] = None) -> None:
-    args = parse_args(argv)
+    args = parser.parse_args(argv)
     options = {'max_steps': 4_000, **given(args, *RECIPES.values())}
     if 'directed' in args:
         options['undirected'] = False

@@ -151,7 +151,7 @@ class Reading:
         features = [*position, *velocity, *mass]
         filled = [self.time, self.particle]
         if self.system is not None or system in table:
-            filled.append(system)
+            filled = [system, *filled]
         check_columns(table, filled, features)
 
         rows = pd.DataFrame(index=table.index)

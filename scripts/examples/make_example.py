@@ -32,17 +32,11 @@ def main(argv: Optional[list[str]] = None) -> None:
     edge_types = SYSTEM.draw_edge_types(0, 100, len(PARTICLES))
     x = SYSTEM.simulate(edge_types, 0)
     system, frame, particle = np.indices((100, 50, 5)).reshape(3, -1)
-    trajectories = pd.DataFrame({
-        'system':
-        1 + system,
-        'time': [f'{t:.1f}' for t in SYSTEM.frame_interval * frame],
-        'particle':
-        np.array(PARTICLES)[particle],
-        'x':
-        x[system, particle, frame, 0],
-        'y':
-        x[system, particle, frame, 1],
-    })
+    time = [f'{t:.1f}' for t in SYSTEM.frame_interval * frame]
+    name, position = np.array(PARTICLES)[particle], x[system, particle, frame]
+    trajectories = pd.DataFrame(
+        dict(system=1 + system, time=time, particle=name, x=position[:, 0],
+             y=position[:, 1]))
     interactions = pd.concat([
         to_pandas(data, data.edge_label, names=list(SYSTEM.layers),
                   systems=[1 + number], particles=[PARTICLES])

@@ -29,17 +29,14 @@ from pyg_fnri.transforms import NearestNeighbours, SplitTrajectory
 
 def near_pairs(root: str, split: str) -> ParticleSystems:
     """Systems of whose pairs only the near ones may interact."""
-    return ParticleSystems(
-        root,
-        'springs_charges',
-        split,
-        num_systems=(64, 32, 1),
-        transform=Compose([
-            NearestNeighbours(2, num_observed=49),
-            ToUndirected(reduce='max'),  # By default, types would add up.
-            AddRandomWalkPE(3, attr_name='walk'),
-            SplitTrajectory(49),
-        ]))
+    transform = Compose([
+        NearestNeighbours(2, num_observed=49),
+        ToUndirected(reduce='max'),  # By default, types would add up.
+        AddRandomWalkPE(3, attr_name='walk'),
+        SplitTrajectory(49)
+    ])
+    return ParticleSystems(root, 'springs_charges', split,
+                           num_systems=(64, 32, 1), transform=transform)
 
 
 def train_fnri(train: ParticleSystems, val: ParticleSystems,

@@ -1,4 +1,3 @@
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -6,26 +5,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 from outside_assumptions import (
+    CASES,
     Friction,
     Lawful,
     Magnetic,
+    Misspecified,
     OneWay,
     Transverse,
     Trap,
     UnequalMasses,
     main,
 )
+from tables import load
 
 from pyg_fnri.simulation import Newtonian
 
 SYSTEMS = [
-    Lawful(),
-    Friction(),
-    Magnetic(),
-    Transverse(),
-    Trap(),
-    OneWay(),
-    UnequalMasses()
+    case.system for case in CASES.values()
+    if isinstance(case.system, Misspecified)
 ]
 SHORT = dict(num_steps=200, sample_every=10, step_size=1e-2)
 
@@ -138,22 +135,20 @@ RESULTS = Path(__file__).parents[2] / 'results' / 'outside_assumptions'
 
 
 def test_report_of_the_committed_results(tmp_path):
-    for path in RESULTS.glob('*.json'):
-        shutil.copy(path, tmp_path)
-    main(['--out', str(tmp_path)])
-    table = (tmp_path / 'table.md').read_text()
+    shutil.copytree(RESULTS, tmp_path / RESULTS.name)
+    main(['--report-only', '--results', str(tmp_path)])
+    table = (tmp_path / RESULTS.name / 'table.md').read_text()
+    assert table == (RESULTS / 'table.md').read_text()
     assert 'right for 10 of 10 systems' in table
-    assert '| friction | friction | no | 0.43 | 0.69 | -0.26 ± 0.04 |' in table
-    assert '| kuramoto | no mechanics at all | refused | – |' in table
 
 
 @pytest.mark.slow
 def test_a_case_from_simulation_to_verdict(tmp_path):
-    places = [
-        word for name in ('root', 'runs', 'out')
-        for word in (f'--{name}', str(tmp_path / name))
-    ]
-    main(['lawful', '--scale', 'smoke', *places])
-    result = json.loads((tmp_path / 'out' / 'lawful.json').read_text())
+    main([
+        '--cell', 'lawful', '--scale', 'smoke',
+        *(word for name in ('root', 'runs', 'results')
+          for word in (f'--{name}', str(tmp_path / name)))
+    ])
+    result = load(tmp_path / 'results' / 'smoke' / RESULTS.name)['lawful']
     assert len(result['check']['laws']) == 2
     assert 0 <= result['refined_accuracy'] <= 1

@@ -1,10 +1,12 @@
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from reproduce import cells_of, main, parse_args
-from tables import Cell
+from reproduce import PARTS, cells_of, load_results, main
 
+RESULTS = Path(__file__).parents[2] / 'results' / 'laptop'
 CELL = 'springs_charges-fnri-learned-0'
 
 
@@ -18,103 +20,85 @@ def places(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def result(places):
-    """The file of a cell that has been run."""
+def run(places):
+    """Runs a cell, and reads its result."""
     base, arguments = places
-    main(['--cell', CELL, *arguments])
-    return base / 'results' / 'smoke' / f'{CELL}.json'
 
+    def run(cell, *further):
+        main(['--cell', cell, *further, *arguments])
+        path = base / 'results' / 'smoke' / f'{cell}.json'
+        return path, json.loads(path.read_text())
 
-def names(*arguments):
-    return [cell.name for cell in cells_of(parse_args([*arguments]))]
+    return run
 
 
 def test_cells_of_tables_and_figures():
-    assert len(names('--table', '1', '--scale', 'paper')) == 2 * 3 * 2 * 5
+    assert len(cells_of(['1'], 'paper')) == 2 * 3 * 2 * 5
     # Once each, seed by seed.
-    both = names('--table', '1', '2', '--seeds', '1', '0')
-    assert len(both) == len({*both}) == 2 * 2 * 3 * 3
-    assert [name[-1] for name in both] == ['0'] * 18 + ['1'] * 18
-    assert names('--table', '3') == []
-    assert len(names('--table', 'laws')) == 4 * 2 * 5
-    assert names('--figure', 'trajectories') == [CELL]
-    assert names('--figure', 'compression', '--seeds', '0') == [
-        'springs_charges-fnri-split-0', 'springs_charges-fnri-unsplit-0'
-    ]
-    assert names('--table', '2', '--names', 'springs_charges', '--models',
-                 'nri', '--regimes', 'true_graph', '--seeds',
-                 '7') == ['springs_charges-nri-true_graph-7']
+    both = cells_of(['1', '2'], 'laptop')
+    assert len(both) == len({*both}) == 2 * 3 * 3 * 3
+    assert [name[-1] for name in both] == ['0'] * 18 + ['1'] * 18 + ['2'] * 18
+    assert cells_of(['3'], 'laptop') == []
+    assert len(cells_of(['laws'], 'laptop')) == 4 * 2 * 5
+    assert cells_of(['trajectories'], 'laptop') == [CELL]
+    assert {path.stem
+            for path in RESULTS.glob('*-*-*-*.json')
+            } <= {*cells_of(PARTS, 'laptop')}
 
 
 def test_list_prints_commands_that_name_the_same_cells(capsys):
     main(['--table', '1', '--scale', 'paper', '--list'])
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 60
-    words = lines[0].split()
-    assert words[:2] == ['python', 'benchmarks/reproduce.py']
-    args = parse_args(words[2:])
-    assert args.scale == 'paper' and args.cell == [
-        Cell('springs_charges', 'nri', 'learned', 0)
-    ]
+    assert [line.split()[3].strip("'") for line in lines] == cells_of(['1'],
+                                                                      'paper')
+    assert all(line.endswith('--scale paper') for line in lines)
 
 
-def test_a_cell_is_trained_and_measured(result):
-    found = json.loads(result.read_text())
+def test_a_cell_is_trained_and_measured_once(run, places, capsys):
+    base, arguments = places
+    path, found = run(CELL)
     assert found['cell'] == CELL and found['num_systems'] == [64, 32, 32]
     figures = found['figures']
     assert set(figures['rollout_mse']) == {'1', '10', '20'}
     assert 0 <= figures['edge_accuracy']['combined'] <= 1
     assert 'random_accuracy' in figures and found['minutes'] > 0
-
-
-def test_what_is_there_is_not_run_again(result, places, capsys):
-    before = result.stat().st_mtime_ns
+    before = path.stat().st_mtime_ns
     main([
-        '--table', '1', '--figure', 'trajectories', '--names',
-        'springs_charges', '--models', 'fnri', '--regimes', 'learned',
-        *places[1]
+        '--table', '1', '--figure', 'trajectories', '--cell', CELL, *arguments
     ])
-    assert result.stat().st_mtime_ns == before
-    table = (result.parent / 'table1.md').read_text()
+    assert path.stat().st_mtime_ns == before
+    table = (path.parent / 'table1.md').read_text()
     assert '| fnri (learned) |' in table and '| 94.0 |' in table
-    picture = (result.parent / 'trajectories.png').read_bytes()
+    picture = (path.parent / 'trajectories.png').read_bytes()
     assert picture.startswith(b'\x89PNG')
-
-
-def test_a_run_that_was_stopped_goes_on(result, places, capsys):
-    base, arguments = places
-    result.unlink()
+    # A run that was stopped goes on.
+    path.unlink()
     checkpoint = base / 'runs' / 'smoke' / CELL / 'best.ckpt'
     before = checkpoint.stat().st_mtime_ns
-    main(['--cell', CELL, *arguments])
-    assert result.exists() and checkpoint.stat().st_mtime_ns == before
+    assert run(CELL)[0].exists() and checkpoint.stat().st_mtime_ns == before
 
 
-def test_another_process_is_left_alone(result, places, capsys):
+def test_another_process_is_left_alone(places, capsys):
     base, arguments = places
-    with FileLock(f"{base / 'runs' / 'smoke' / CELL}.lock"):
-        main(['--cell', CELL, '--again', *arguments])
+    cell = 'springs_charges-nri-learned-0'
+    path = base / 'results' / 'smoke' / f'{cell}.json'
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix('.lock')):
+        main(['--cell', cell, *arguments])
     assert 'another process is at it' in capsys.readouterr().out
-    assert result.exists()
+    assert not path.exists()
 
 
-def test_a_run_that_fails_does_not_stop_the_others(places, capsys):
-    base, arguments = places
-    other = 'springs_charges-fnri-true_graph-0'
-    with pytest.raises(SystemExit, match='Failed: nowhere-nri-learned-0;'):
-        main(['--cell', 'nowhere-nri-learned-0', other, *arguments])
-    figures = json.loads(
-        (base / 'results' / 'smoke' / f'{other}.json').read_text())['figures']
-    assert 'rollout_mse' in figures and 'edge_accuracy' not in figures
+def test_true_graphs_have_no_accuracy(run):
+    _, found = run('springs_charges-fnri-true_graph-0')
+    assert 'rollout_mse' in found['figures']
+    assert 'edge_accuracy' not in found['figures']
 
 
 @pytest.mark.parametrize('regime', ['unsplit', 'split'])
-def test_errors_on_both_halves(places, regime):
-    base, arguments = places
-    cell = f'springs_charges-fnri-{regime}-0'
-    main(['--cell', cell, *arguments])
-    halves = json.loads((base / 'results' / 'smoke' /
-                         f'{cell}.json').read_text())['figures']['halves']
+def test_errors_on_both_halves(run, regime):
+    _, found = run(f'springs_charges-fnri-{regime}-0')
+    halves = found['figures']['halves']
     for half in ('observed', 'following'):
         assert set(halves[half]['rollout_mse']) == {'1', '5', '10', '20', '40'}
     assert halves['observed'] != halves['following']
@@ -122,14 +106,24 @@ def test_errors_on_both_halves(places, regime):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('regime', ['em', 'scratch'])
-def test_cells_with_force_laws(places, regime):
-    base, arguments = places
-    main([
-        '--table', 'laws', '--names', 'springs_charges', '--regimes', regime,
-        *arguments
-    ])
-    cell = f'springs_charges-fnri-{regime}-0'
-    figures = json.loads(
-        (base / 'results' / 'smoke' / f'{cell}.json').read_text())['figures']
+def test_cells_with_force_laws(run, regime):
+    _, found = run(f'springs_charges-fnri-{regime}-0', '--table', 'laws')
+    figures = found['figures']
     assert 0 <= figures['refined']['edge_accuracy']['combined'] <= 1
     assert ('before' in figures) == (regime == 'em')
+
+
+def test_tables_of_committed_results(tmp_path):
+    shutil.copytree(RESULTS, tmp_path / 'laptop')
+    names = {path.stem for path in RESULTS.glob('*-*-*-*.json')}
+    cells = load_results(RESULTS)[['dataset', 'model', 'regime', 'seed']]
+    assert {'-'.join(map(str, row)) for row in cells.to_numpy()} == names
+    main([
+        '--table', '1', '2', '3', 'laws', '--figure', 'compression',
+        '--report-only', '--results',
+        str(tmp_path)
+    ])
+    made = [*(tmp_path / 'laptop').glob('*.md')]
+    assert len(made) == 5
+    for path in made:
+        assert path.read_text() == (RESULTS / path.name).read_text()

@@ -9,45 +9,36 @@ from robustness import (
     Condition,
     add_noise,
     batch_of,
-    is_measured,
     main,
     open_systems,
+    points_of,
     read,
 )
+from tables import load
 from torch_geometric.data import Data
 
 RESULTS = Path(__file__).parents[2] / 'results' / 'robustness'
 
 
-def test_committed_points_are_not_measured_again():
-    standard, noisy = Condition(), Condition(noise_percent=5)
-    assert is_measured(RESULTS / 'standard-seed0.json', standard, True)
-    assert is_measured(RESULTS / 'noise-5-seed2.json', noisy, True)
-    assert not is_measured(RESULTS / 'noise-5-seed2.json', standard, True)
-    fewer = Condition(num_training=10)
-    assert is_measured(RESULTS / 'systems-10-seed0.json', fewer, False)
-    assert not is_measured(RESULTS / 'systems-10-seed0.json', fewer, True)
-
-
 def test_report_of_committed_points(tmp_path):
-    shutil.copytree(RESULTS, tmp_path / 'out')
-    main(['--report-only', '--out', str(tmp_path / 'out')])
-    table = (tmp_path / 'out' / 'robustness.md').read_text()
-    assert table.count('\n## ') == 6
-    assert '| 5.0 | 99.15 ± 0.21 | 99.96 ± 0.02 | 99.18 ± 0.20 |' in table
-    assert '| ablation-not_disentangled | 64.15 ± 1.13 |' in table
-    assert (tmp_path / 'out' / 'robustness.png').read_bytes()[1:4] == b'PNG'
+    shutil.copytree(RESULTS, tmp_path / 'robustness')
+    main(['--report-only', '--results', str(tmp_path)])
+    table = (tmp_path / 'robustness' / 'robustness.md').read_text()
+    assert table == (RESULTS / 'robustness.md').read_text()
+    picture = (tmp_path / 'robustness' / 'robustness.png').read_bytes()
+    assert picture[1:4] == b'PNG'
+    # Points that are there are not measured again.
+    points = points_of(Condition(), smoke=False)
+    for name, record in load(RESULTS, '*-seed*').items():
+        if not name.startswith('ablation'):
+            condition, sampled, seed = points[name]
+            assert condition._asdict().items() <= record['condition'].items()
+            assert sampled <= record['sampled_too'] and name.endswith(str(seed))
 
 
 def test_failed_points_have_no_figures(tmp_path):
-    record = {
-        'point': 'noise-5-seed3',
-        'sampled_too': True,
-        'condition': Condition(noise_percent=5)._asdict(),
-        'figures': {
-            'failed': 'There is nothing.'
-        }
-    }
+    record = dict(point='noise-5-seed3', figures={'failed': 'Too much.'},
+                  condition=Condition(noise_percent=5)._asdict())
     (tmp_path / 'noise-5-seed3.json').write_text(json.dumps(record))
     frame = read(tmp_path)
     assert frame['seed'].tolist() == [3] and frame['combined'].isna().all()
@@ -78,15 +69,15 @@ def test_systems_at_another_interval(tmp_path):
 @pytest.mark.slow
 def test_curves_from_scratch(tmp_path):
     main([
-        '--scale', 'smoke', '--curve', 'particles', '--seeds', '0', '--root',
-        str(tmp_path / 'root'), '--out',
-        str(tmp_path / 'out')
+        '--scale', 'smoke', '--cell', 'particles-3-seed0', 'standard-seed0',
+        '--root',
+        str(tmp_path / 'root'), '--results',
+        str(tmp_path)
     ])
-    record = json.loads(
-        (tmp_path / 'out' / 'particles-3-seed0.json').read_text())
-    assert record['condition']['num_particles'] == 3
-    assert 0 <= record['figures']['refined']['combined'] <= 1
-    standard = json.loads(
-        (tmp_path / 'out' / 'standard-seed0.json').read_text())
-    assert standard['figures']['law_error'] == record['figures']['law_error']
-    assert 'sampled' in standard['figures']
+    found = load(tmp_path / 'smoke' / 'robustness')
+    standard = found['standard-seed0']['figures']
+    point = found['particles-3-seed0']
+    assert point['condition']['num_particles'] == 3
+    assert 0 <= point['figures']['refined']['combined'] <= 1
+    assert standard['law_error'] == point['figures']['law_error']
+    assert 'sampled' in standard

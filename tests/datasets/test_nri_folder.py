@@ -76,8 +76,8 @@ def test_directed_interactions_have_row_receiver(make, tmp_path):
     assert 'in 1 of 1 interactions, first in system 3' in make().one_way
 
 
-@pytest.mark.parametrize('values', [(0, 0.5, 1), (0, 1, 7.5)])
-def test_each_value_has_its_own_type(make, tmp_path, values):
+def test_each_value_has_its_own_type(make, tmp_path):
+    values = (0, 0.5, 7)
     arrays = write(tmp_path / 'data', values=values)
     for split, theirs in (('train', 'train'), ('val', 'valid')):
         dataset = make(split)

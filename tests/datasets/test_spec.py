@@ -66,9 +66,13 @@ def test_all_arguments_of_simulated_systems_are_kept(reopen,
 
 
 def test_windows_and_transform(reopen, table):
-    description = describe_files(str(table), num_observed=2, window=4)
+    description = describe_files(str(table), num_observed=2, window=4, stride=2,
+                                 reading={'position': ['y', 'x']})
     dataset = reopen(description, 'all', transform=SplitTrajectory(2))
-    assert len(dataset) == 3 * len(SIZES)
+    assert len(dataset) == 5 * len(SIZES)
+    assert dataset[0].x[:, 0, 1].tolist() == [0, 1, 2]
+    other = reopen({**description, 'seed': 1}, 'test')
+    assert other.system_names != reopen(description, 'test').system_names
     assert dataset[0].x.shape == dataset[0].y.shape == (3, 2, 4)
     assert frame_interval(description, dataset) == DT
 
@@ -138,24 +142,6 @@ def folder(tmp_path):
         edges[:, 2, 0] = 0
         np.save(path / f'edges_{split}.npy', edges + edges.swapaxes(1, 2))
     return path
-
-
-def test_how_tables_are_read_is_kept(reopen, table, tmp_path):
-    frame = pd.read_csv(table).drop(index=4).rename(columns={
-        'time': 't',
-        'x': 'east'
-    })
-    frame.to_csv(tmp_path / 'other.csv', index=False)
-    reading = {'time': 't', 'position': ['y', 'east'], 'max_gap': 1}
-    description = describe_files(str(tmp_path / 'other.csv'), num_observed=2,
-                                 window=4, stride=2, reading=reading)
-    with pytest.warns(UserWarning, match='Filled 1 of'):
-        dataset = reopen(description, 'all')
-    assert len(dataset) == 5 * len(SIZES)
-    assert dataset.system_names[:2] == ['0/0', '0/2']
-    plain = reopen(describe_files(str(table), num_observed=2, window=4), 'all')
-    assert dataset[0].x[..., 0].equal(plain[0].x[..., 1])
-    assert dataset[0].x[..., 1].equal(plain[0].x[..., 0])
 
 
 def test_arrays_tell_the_time_that_velocities_are_derived_by(reopen, tmp_path):
