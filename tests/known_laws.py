@@ -5,6 +5,8 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
+from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.nn import (
     CategoricalLatent,
     ForceLaw,
@@ -78,9 +80,8 @@ def make_latent():
 @pytest.fixture
 def to_types():
     """Labels of springs and charges as edge types of a family."""
-    def convert(edge_label, family):
-        return edge_label @ torch.tensor([[2], [1]]) if family == 'nri' else (
-            edge_label)
+    def convert(label, family):
+        return label @ torch.tensor([[2], [1]]) if family == 'nri' else label
 
     return convert
 
@@ -122,53 +123,61 @@ def make_model(make_latent, to_types):
 def flip():
     """Labels of which some pairs are wrong in each layer-graph."""
     def flip(edge_label, edge_index, share):
-        sender, receiver = edge_index
-        number = receiver * (int(edge_index.max()) + 1) + sender
-        pair = torch.minimum(number,
-                             sender * (int(edge_index.max()) + 1) + receiver)
-        _, pair = pair.unique(return_inverse=True)
+        ends, num_nodes = edge_index.sort(dim=0).values, edge_index.max() + 1
+        _, pair = (ends[0] * num_nodes + ends[1]).unique(return_inverse=True)
         wrong = torch.rand(int(pair.max()) + 1, edge_label.size(1)) < share
         return edge_label ^ wrong[pair].long()
 
     return flip
 
 
-@pytest.fixture
-def assert_changes_agree():
-    """Asserts that trying options for a round's choices gives the errors of
-    the graphs so changed, and that these change nothing else."""
-    def check(evidence, choices, options):
-        num_choices = choices.edge.numel()
-        assert num_choices > 0
-        channels = options[torch.randint(options.size(0), (num_choices, ))]
-        errors = evidence.errors(channels)
-        for members in choices.rounds:
-            at_receiver, at_sender = evidence.changed_errors(
-                errors, channels, members, options)
-            for place, c in enumerate(members.tolist()):
-                for m, option in enumerate(options):
-                    changed = channels.clone()
-                    changed[c] = option
-                    expected = errors.clone()
-                    i, j = choices.receiver[c], choices.sender[c]
-                    expected[i] = at_receiver[place, m]
-                    if choices.mutual[c]:
-                        expected[j] = at_sender[place, m]
-                    torch.testing.assert_close(evidence.errors(changed),
-                                               expected, atol=1e-4, rtol=1e-4)
-
-    return check
+def share_right(edge_type, truth):
+    """Edges of which all layer-graphs are right."""
+    return (edge_type == truth).all(-1).double().mean().item()
 
 
-@pytest.fixture(params=['complete', 'mixed sizes', 'subset'])
-def some_graph(request, make_system):
-    """Random trajectories and candidate edges."""
-    if request.param == 'complete':
-        data = make_system(4, 5)
-    elif request.param == 'mixed sizes':
-        data = Batch.from_data_list([make_system(n, 5) for n in (2, 4, 3)])
-    else:
-        data = make_system(5, 5)
-        kept = torch.randperm(20)[:11]  # Some of them without a reverse.
-        data.edge_index = data.edge_index[:, kept]
-    return data.x, data.edge_index
+def search_problem(model, data, mass=None):
+    """A search from the encoder's graphs, and the evidence of force laws."""
+    search, layer = GraphSearch(model, data), model.decoder.layer
+    transitions = Transitions([data.x], search.choices, layer.interval,
+                              layer.half_width, mass)
+    return search, ImpulseEvidence(transitions, layer)
+
+
+@pytest.fixture(params=['masses', 'subset', 'walls', 'one way'])
+def small_problem(request, simulate_systems, make_model):
+    """That of small systems, seen shortly, in all sorts of worlds."""
+    batch, mass = Batch.from_data_list(
+        [data for n in (4, 2, 3) for data in simulate_systems(1, n)]), None
+    batch.x = batch.x[:, :8]
+    if request.param == 'masses':
+        mass = 0.5 + 3 * torch.rand(batch.num_nodes)
+    if request.param == 'subset':  # Some of them without a reverse.
+        kept = torch.randperm(batch.num_edges)[:14]
+        batch.edge_index = batch.edge_index[:, kept]
+    model = make_model(torch.randint(2, (batch.num_edges, 2)),
+                       undirected=request.param != 'one way',
+                       half_width=0.8 if request.param == 'walls' else 5.0)
+    search, evidence = search_problem(model, batch, mass)
+    valid = evidence.transitions.valid
+    assert bool(valid.all()) == (request.param != 'walls')
+    return search, evidence
+
+
+def assert_changes_agree(evidence, choices, options):
+    """Trying options for a round's choices gives the errors of the graphs so
+    changed, and these change nothing else."""
+    channels = options[torch.randint(len(options), choices.edge.size())]
+    errors = evidence.errors(channels)
+    atol = 1e-5 * float(errors.abs().max())
+    for members in choices.rounds:
+        tried = evidence.changed_errors(errors, channels, members, options)
+        for place, c in enumerate(members.tolist()):
+            for m, option in enumerate(options):
+                changed, expected = channels.clone(), errors.clone()
+                changed[c] = option
+                expected[choices.receiver[c]] = tried[0][place, m]
+                if choices.mutual[c]:
+                    expected[choices.sender[c]] = tried[1][place, m]
+                torch.testing.assert_close(evidence.errors(changed), expected,
+                                           atol=atol, rtol=1e-4)

@@ -58,15 +58,14 @@ def _rounds(sender: Tensor, receiver: Tensor, mutual: Tensor,
         return []
     num_nodes = int(edge_index.max()) + 1
     # In a complete graph of N particles, pairs of equal i + j modulo N do not
-    # touch each other. Elsewhere any order is right, only not the best.
-    # Particles are counted from the first of their neighbours, for the order
-    # in a system not to depend on its batch.
+    # touch each other; elsewhere any order is right. Particles are counted from
+    # the first of their neighbours, so that batches do not change the order.
     number = torch.arange(num_nodes, device=edge_index.device)
     number = number - number.scatter_reduce(0, edge_index[1], edge_index[0],
                                             'amin')
     size = degree(edge_index[1], num_nodes, dtype=torch.long) + 1
-    key = (number[sender] + number[receiver]) % size[receiver]
-    left = key.argsort(stable=True)
+    left = ((number[sender] + number[receiver]) %
+            size[receiver]).argsort(stable=True)
     rounds = []
     while left.numel():
         rank = torch.arange(left.numel(), device=left.device)
@@ -81,15 +80,11 @@ def _rounds(sender: Tensor, receiver: Tensor, mutual: Tensor,
 
 
 class Evidence(ABC):
-    """One-step prediction errors of a decoder as a function of the graph.
-
-    A graph is given by the channels of each choice, :obj:`[V, num_channels]`.
-    Errors are in units of a robust scale per feature, :obj:`[num_nodes,
-    num_transitions, F]`, and zero where a transition says nothing about
-    forces.
-    """
-    #: How many errors are computed side by side at the most, where larger
-    #: arrays take longer.
+    """One-step prediction errors of a decoder as a function of the graph, which
+    is given by the channels of each choice, :obj:`[V, C]`. Errors are in units
+    of a robust scale per feature, and zero where a transition says nothing
+    about forces."""
+    #: Errors computed side by side at the most: larger arrays take longer.
     max_tried: int = sys.maxsize
 
     @abstractmethod
@@ -100,37 +95,24 @@ class Evidence(ABC):
     def changed_errors(self, errors: Tensor, channels: Tensor, members: Tensor,
                        options: Tensor) -> tuple[Tensor, Tensor]:
         """The errors of receivers and of senders, twice :obj:`[v, M,
-        num_transitions, F]`, if the choices :obj:`members` of one round, of
-        the present graph with these errors, changed to each of the options
-        :obj:`[M, num_channels]`."""
+        num_transitions, F]`, if the choices :obj:`members` of one round
+        changed to each of the options :obj:`[M, C]`, from the present errors
+        and channels."""
 
 
 class DecoderEvidence(Evidence):
-    """The evidence of any decoder, which runs anew for each option.
-
-    A choice changes what acts on its own two particles only, so one run tries
-    all choices of a round. What the memory of a recurrent decoder passes on to
-    other particles is neglected. Errors are in units of the residual of a
-    :class:`~pyg_fnri.nn.LinearStep`: the model's own, or one fitted here.
-
-    Args:
-        model: A trained model.
-        x: Observed frames in physical units, :obj:`[num_nodes, T, F]`.
-        edge_index: Candidate edges, :obj:`[2, num_edges]`.
-        choices: The choices over these.
-        mass: Masses of the particles, :obj:`[num_nodes]`, where known.
-    """
+    """The evidence of any decoder, which runs anew for each option, in units of
+    the residual of the model's :class:`~pyg_fnri.nn.LinearStep`, or of one
+    fitted here. A choice changes what acts on its own two particles only, so
+    one run tries all choices of a round; what the memory of a recurrent decoder
+    passes on to other particles is neglected."""
     def __init__(self, model: RelationalAutoEncoder, x: Tensor,
                  edge_index: Tensor, choices: Pairs,
                  mass: Optional[Tensor] = None) -> None:
-        self.mass = mass
-        self.decoder = model.decoder
-        self.edge_index = edge_index
-        self.choices = choices
-        self.x = model.scaling(x)
+        self.decoder, self.x = model.decoder, model.scaling(x)
+        self.edge_index, self.choices, self.mass = edge_index, choices, mass
         layer = model.decoder.layer
-        if isinstance(layer, OverLinearStep):
-            # Fitted in training, to more systems than these.
+        if isinstance(layer, OverLinearStep):  # Fitted to more systems.
             self.scale = layer.linear_step.scale
         else:
             self.scale = LinearStep(x.size(-1)).to(x.device).fit(self.x).scale
@@ -148,11 +130,12 @@ class DecoderEvidence(Evidence):
 
     def changed_errors(self, errors: Tensor, channels: Tensor, members: Tensor,
                        options: Tensor) -> tuple[Tensor, Tensor]:
-        at_receiver, at_sender = [], []
+        tried = []
         for option in options:
             changed = channels.clone()
             changed[members] = option
-            out = self.errors(changed)
-            at_receiver.append(out[self.choices.receiver[members]])
-            at_sender.append(out[self.choices.sender[members]])
-        return torch.stack(at_receiver, 1), torch.stack(at_sender, 1)
+            tried.append(self.errors(changed))
+        receiver = self.choices.receiver[members]
+        sender = self.choices.sender[members]
+        return (torch.stack([out[receiver] for out in tried],
+                            1), torch.stack([out[sender] for out in tried], 1))

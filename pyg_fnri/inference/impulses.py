@@ -14,11 +14,9 @@ from pyg_fnri.nn import ForceLawDecoder
 #: Frames from the start of one trajectory to the next.
 GAP = 1_000_000
 
-#: Points of the quadrature between two frames.
-NUM_POINTS = 3
-
-#: At how many distances laws are looked up at once, to save memory.
-NUM_DISTANCES = 500_000
+#: Points of the quadrature between two frames, and at how many distances laws
+#: are looked up at once, to save memory.
+NUM_POINTS, NUM_DISTANCES = 3, 500_000
 
 #: How far the rate at which positions change may be from the velocities given.
 MAX_SLIP = 0.1
@@ -39,54 +37,53 @@ class Transitions:
     in the graph, and linear in the table of a force law.
 
     Args:
-        trajectories: Finite frames in physical units, each :obj:`[num_nodes,
-            T, 2D]`; two where a gap lies between them.
+        trajectories: Frames in m and m/s, each :obj:`[num_nodes, T, 2D]`; a
+            gap lies between any two.
         choices: Which pairs to look at.
-        interval: Time between two frames, in second.
-        half_width: Where walls reflect, if known. Transitions in which a
-            particle may have met one say nothing about forces on it.
+        interval: Time between two frames, in s.
+        half_width: Where walls reflect, in m: transitions in which a particle
+            may have met one say nothing about forces on it.
         mass: Masses of the particles, :obj:`[num_nodes]`, if they differ.
     """
     def __init__(self, trajectories: Sequence[Tensor], choices: Pairs,
                  interval: float, half_width: Optional[float] = None,
                  mass: Optional[Tensor] = None) -> None:
         if not all(bool(x.isfinite().all()) for x in trajectories):
-            raise ValueError('Expected finite trajectories, but some of their '
-                             'values are NaN or infinite.')
+            raise ValueError('Some values of trajectories are not finite.')
         self.choices = choices
-        self.mass = mass
         start = torch.cat([x[:, :-1] for x in trajectories], dim=1)
         stop = torch.cat([x[:, 1:] for x in trajectories], dim=1)
         #: First frame of each transition, [num_transitions].
         self.frame = torch.cat([
-            torch.arange(x.size(1) - 1, device=x.device) + number * GAP
+            number * GAP + torch.arange(x.size(1) - 1, device=x.device)
             for number, x in enumerate(trajectories)
         ])
         (x0, v0), (x1, v1) = start.chunk(2, -1), stop.chunk(2, -1)
+        m0, m1 = interval * v0, interval * v1
+        self.mass = x0.new_ones(len(x0)) if mass is None else mass
         #: What forces have to explain, [num_nodes, num_transitions, 2D].
-        self.change = torch.cat([x1 - x0 - interval * v0, v1 - v0], dim=-1)
+        self.change = torch.cat([x1 - x0 - m0, v1 - v0], dim=-1)
         #: Whether they can, [num_nodes, num_transitions].
         self.valid = torch.ones_like(x0[..., 0], dtype=torch.bool)
         if half_width is not None:
-            reach = torch.maximum(x0.abs() + interval * v0.abs(),
-                                  x1.abs() + interval * v1.abs())
+            reach = torch.maximum(x0.abs() + m0.abs(), x1.abs() + m1.abs())
             self.valid = (reach < half_width).all(-1)
 
         points = np.polynomial.legendre.leggauss(NUM_POINTS)
         node, weight = (torch.from_numpy(part).to(start) for part in points)
         time, weight = (node + 1) / 2, weight / 2 * interval
-        path = [
-            _hermite(t, x0, interval * v0, x1, interval * v1)
-            for t in time.tolist()
-        ]
-        offset = torch.stack(
-            [at[choices.receiver] - at[choices.sender] for at in path], dim=2)
+        offsets = []
+        for t in time.tolist():  # On the cubic.
+            at = ((1 + 2 * t) * (1 - t)**2 * x0 + t * (1 - t)**2 * m0 + t**2 *
+                  (3 - 2 * t) * x1 + t**2 * (t - 1) * m1)
+            offsets.append(at[choices.receiver] - at[choices.sender])
+        offset = torch.stack(offsets, dim=2)
         #: [V, num_transitions, points], above zero.
         self.distance = offset.norm(dim=-1).clamp(
             min=shortest_distance(offset.dtype))
         direction = offset / self.distance.unsqueeze(-1)
-        #: What a unit of force at a point adds to shift and impulse of the
-        #: receiver, [V, num_transitions, points, 2D].
+        #: Shift and impulse of the receiver by a unit of force at a point,
+        #: [V, num_transitions, points, 2D].
         self.unit_effect = torch.cat([
             direction * (weight * (1 - time) * interval).unsqueeze(-1),
             direction * weight.unsqueeze(-1)
@@ -117,25 +114,19 @@ class Transitions:
 
     def sum_at_particles(self, effect: Tensor) -> Tensor:
         """The sum of effects :obj:`[V, ...]` on receivers, and of their
-        opposites on senders, over the mass of each particle."""
+        opposites on senders, over the masses."""
         choices, both = self.choices, self.choices.mutual
         out = effect.new_zeros((self.change.size(0), ) + effect.size()[1:])
         out.index_add_(0, choices.receiver, effect)
         out.index_add_(0, choices.sender[both], -effect[both])
-        return self.over_mass(out, slice(None))
-
-    def over_mass(self, effect: Tensor, particle: Tensor | slice) -> Tensor:
-        """Effects on some particles, :obj:`[n, ...]`, over their masses."""
-        if self.mass is None:
-            return effect
-        return effect / self.mass[particle].view(-1, *[1] * (effect.dim() - 1))
+        return out / self.mass.view(-1, *[1] * (out.dim() - 1))
 
 
 class ImpulseEvidence(Evidence):
-    """The evidence of a layer's force laws on given transitions, in units of
-    its scale."""
+    """The evidence of a layer's force laws, in units of its scale."""
     max_tried = 4_000_000
 
+    @torch.no_grad()
     def __init__(self, transitions: Transitions,
                  layer: ForceLawDecoder) -> None:
         self.transitions = transitions
@@ -149,9 +140,8 @@ class ImpulseEvidence(Evidence):
         size = max(1, NUM_DISTANCES // max(1, distance[:1].numel()))
         for start in range(0, distance.size(0), size):
             part = slice(start, start + size)
-            with torch.no_grad():
-                force = layer.law(distance[part])
-                effect = transitions.integrate(force, part) / self.scale
+            force = layer.law(distance[part])
+            effect = transitions.integrate(force, part) / self.scale
             self.effect[part] = effect.transpose(0, 1)
 
     def errors(self, channels: Tensor) -> Tensor:
@@ -160,31 +150,27 @@ class ImpulseEvidence(Evidence):
         return errors * self.transitions.valid.unsqueeze(-1)
 
     def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
-        """What a unit of each channel of some choices :obj:`[v]` adds to the
-        changes of their receivers and of their senders, twice :obj:`[v, C,
+        """What a unit of each channel of some choices adds to the changes of
+        their receivers and of their senders, twice :obj:`[v, C,
         num_transitions, F]`; zero where transitions say nothing."""
-        transitions, effect = self.transitions, self.effect[members]
-        choices, valid = transitions.choices, transitions.valid
+        choices, effect = self.transitions.choices, self.effect[members]
         receiver, sender = choices.receiver[members], choices.sender[members]
         opposite = -effect * choices.mutual[members].view(-1, 1, 1, 1)
-        return (transitions.over_mass(effect, receiver) *
-                valid[receiver, None, :, None],
-                transitions.over_mass(opposite, sender) *
-                valid[sender, None, :, None])
+        valid = self.transitions.valid[:, None, :, None]
+        mass = self.transitions.mass.view(-1, 1, 1, 1)
+        return (effect / mass[receiver] * valid[receiver],
+                opposite / mass[sender] * valid[sender])
 
     def changed_errors(self, errors: Tensor, channels: Tensor, members: Tensor,
                        options: Tensor) -> tuple[Tensor, Tensor]:
-        on_receiver, on_sender = self.effects(members)
+        choices, out = self.transitions.choices, []
         change = options - channels[members].unsqueeze(1)  # [v, M, C]
-
-        def changed(particle: Tensor, effect: Tensor) -> Tensor:
+        for particle, effect in zip((choices.receiver, choices.sender),
+                                    self.effects(members)):
             before = errors[particle[members]].flatten(1).unsqueeze(1)
-            out = torch.baddbmm(before, change, effect.flatten(2), alpha=-1)
-            return out.view(*change.size()[:2], *errors.size()[1:])
-
-        choices = self.transitions.choices
-        return (changed(choices.receiver,
-                        on_receiver), changed(choices.sender, on_sender))
+            after = torch.baddbmm(before, change, effect.flatten(2), alpha=-1)
+            out.append(after.view(*change.size()[:2], *errors.size()[1:]))
+        return out[0], out[1]
 
 
 def shortest_distance(dtype: torch.dtype) -> float:
@@ -192,18 +178,10 @@ def shortest_distance(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).tiny**0.5
 
 
-def _hermite(t: float, x0: Tensor, m0: Tensor, x1: Tensor,
-             m1: Tensor) -> Tensor:
-    """The cubic through two points with given slopes, at 0 <= t <= 1."""
-    return ((1 + 2 * t) * (1 - t)**2 * x0 + t * (1 - t)**2 * m0 + t**2 *
-            (3 - 2 * t) * x1 + t**2 * (t - 1) * m1)
-
-
 @torch.no_grad()
 def velocity_slope(x: Tensor, interval: float) -> float:
-    """The rate at which positions change, over the velocities given, in
-    trajectories :obj:`[num_nodes, T, 2D]` in physical units of frames so many
-    seconds apart; by robust least squares."""
+    """The rate of change of positions over the velocities given, by robust
+    least squares; arguments as of :func:`check_motion`."""
     position, velocity = x.double().chunk(2, dim=-1)
     change = position[:, 1:] - position[:, :-1]
     expected = interval * (velocity[:, 1:] + velocity[:, :-1]) / 2
@@ -225,8 +203,8 @@ def check_motion(x: Tensor, interval: float) -> None:
     given, so that force laws should not be fitted.
 
     Args:
-        x: Trajectories in physical units, :obj:`[num_nodes, T, 2D]`.
-        interval: Time between two frames, in second.
+        x: Trajectories in m and m/s, :obj:`[num_nodes, T, 2D]`.
+        interval: Time between two frames, in s.
     """
     slope = velocity_slope(x, interval)
     if slips(slope):

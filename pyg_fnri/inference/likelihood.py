@@ -7,14 +7,14 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-#: :math:`w_e`: errors of successive frames are not independent.
+#: :math:`w_e`: successive errors are not independent.
 EVIDENCE_WEIGHT = 0.1
 
 #: From a Cauchy's tails, of close encounters, to nearly a Gaussian's, of noise.
 DEGREES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 100.0)
 
-#: Errors that a likelihood is fitted to, of perhaps millions, and the least
-#: scale: that of the third coordinate of motion in a plane.
+#: Errors that a likelihood is fitted to, and the least scale, such as of the
+#: third coordinate of motion in a plane.
 NUM_ROWS, MIN_SCALE = 4_000, 1e-6
 
 
@@ -49,21 +49,16 @@ class AnnealingStep:
 
 @dataclass(frozen=True)
 class StudentErrors:
-    r"""Errors that follow Student's t-distribution, with a scale and tails for
-    each feature:
+    r"""Errors that follow Student's t-distribution, each feature its own:
 
     .. math::
         \sum_f m_f \frac{\nu_f + 1}{2} \sum_t
         \log\left(1 + \frac{e_{tf}^2}{\nu_f s_f^2}\right) - w_p \log q
 
-    is, for :math:`m_f = w_p = 1`, minus the logarithm of the likelihood times
-    the encoder's posterior, up to a constant. Not in the paper.
-
-    Args:
-        degrees: Degrees of freedom :math:`\nu_f`, one for each feature.
-        scale: :math:`s_f`, in the units of the errors.
-        share: :math:`m_f`, how many independent errors one counts for.
-        prior_weight: :math:`w_p`.
+    with degrees of freedom :math:`\nu_f`, the scale :math:`s_f`, the share
+    :math:`m_f` of independent errors, and the prior's weight :math:`w_p`. Minus
+    the log-posterior for :math:`m_f = w_p = 1`, up to a constant. Not in the
+    paper.
     """
     degrees: tuple[float, ...]
     scale: tuple[float, ...]
@@ -83,10 +78,8 @@ class StudentErrors:
 
     def at_least(self, tolerance: float) -> 'StudentErrors':
         r"""The same with no tolerance :math:`\nu s^2` below one."""
-        scale = tuple(
-            max(s, math.sqrt(tolerance / d))
-            for s, d in zip(self.scale, self.degrees))
-        return replace(self, scale=scale)
+        least = (math.sqrt(tolerance / d) for d in self.degrees)
+        return replace(self, scale=tuple(map(max, self.scale, least)))
 
     def widened(self, factor: float) -> 'StudentErrors':
         """The same for errors that are so many times as large."""
@@ -99,8 +92,7 @@ class StudentErrors:
 
 #: What a graph costs: :obj:`cost` of its errors, :obj:`[*, num_transitions, F]`
 #: to :obj:`[*]`, and :obj:`prior_weight` times minus the encoder's
-#: log-probability. The derivative of :obj:`cost` by the square of each error is
-#: :obj:`weight`, that of the least squares that touch it.
+#: log-probability. :obj:`weight` is the derivative by the square of an error.
 Objective = AnnealingStep | StudentErrors
 AnyObjective = TypeVar('AnyObjective', bound=Objective)
 
@@ -111,49 +103,38 @@ def without_prior(stages: Sequence[AnyObjective]) -> list[AnyObjective]:
 
 
 def fit_errors(errors: Tensor, prior_weight: float) -> StudentErrors:
-    """The likelihood that fits errors :obj:`[num_nodes, num_transitions, F]`
-    best: scale and tails by maximum likelihood, and :func:`independent_share`.
-    Errors are those of the graphs that are thought to be right, and zero where
-    a transition says nothing."""
+    """The likelihood that fits errors of the graphs that are thought to be
+    right, :obj:`[num_nodes, num_transitions, F]`, zero where a transition says
+    nothing: by :func:`fit_student` and :func:`independent_share`."""
     valid = (errors != 0).any(-1)
     if not bool(valid.any()):
-        raise ValueError("No transition says anything about interactions: "
-                         "particles may meet a wall in all of them; check "
-                         "half_width.")
-    degrees, scale = _fit_some(errors[valid])
-    share = independent_share(_slope(errors, degrees, scale), valid)
+        raise ValueError("Particles may meet a wall in all transitions, so "
+                         "none shows interactions; check half_width.")
+    slope, degrees, scale = bounded(errors, valid)
+    share = independent_share(slope, valid)
     return StudentErrors(tuple(degrees.tolist()), tuple(scale.tolist()),
                          tuple(share.tolist()), prior_weight)
 
 
-def bounded(errors: Tensor) -> Tensor:
-    """The slope of the log-likelihood that fits errors :obj:`[num_nodes,
-    num_transitions, F]`, not all zero. Close encounters, whose errors are
-    hundreds of times the usual ones, do not hide all others in it."""
-    return _slope(errors, *_fit_some(errors[(errors != 0).any(-1)]))
-
-
-def _fit_some(errors: Tensor) -> tuple[Tensor, Tensor]:
-    return fit_student(errors[::math.ceil(len(errors) / NUM_ROWS)])
-
-
-def _slope(errors: Tensor, degrees: Tensor, scale: Tensor) -> Tensor:
-    return errors / (degrees * scale.square() + errors.square())
+def bounded(errors: Tensor, valid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The slope of the log-likelihood that fits :obj:`valid` errors best (close
+    encounters, with hundreds of times the usual errors, do not hide all others
+    in it), and degrees of freedom and scale, as of :func:`fit_student`."""
+    seen = errors[valid]
+    degrees, scale = fit_student(seen[::math.ceil(len(seen) / NUM_ROWS)])
+    slope = errors / (degrees * scale.square() + errors.square())
+    return slope, degrees, scale
 
 
 def fit_student(errors: Tensor,
                 num_iterations: int = 30) -> tuple[Tensor, Tensor]:
     r"""Degrees of freedom and scale of Student's t-distribution around zero,
-    twice :obj:`[F]`, by maximum likelihood. For each of :data:`DEGREES`, the
-    scale is the fixed point of
+    twice :obj:`[F]`, by maximum likelihood, from errors :obj:`[num_errors, F]`.
+    For each of :data:`DEGREES`, the scale is the fixed point of
 
     .. math::
         s^2 \leftarrow \sum_i w_i e_i^2 / \sum_i w_i, \qquad
         w_i = \frac{\nu + 1}{\nu + e_i^2 / s^2}.
-
-    Args:
-        errors: :obj:`[num_errors, F]`, at least one.
-        num_iterations: How often.
     """
     square = errors.square().double()
     degrees = square.new_tensor(DEGREES).view(-1, 1, 1)
@@ -162,16 +143,15 @@ def fit_student(errors: Tensor,
     variance = variance.expand(degrees.size(0), 1, -1)
     for _ in range(num_iterations):
         weight = (degrees + 1) / (degrees + square / variance)
-        variance = ((weight * square).sum(1, True) / weight.sum(1, True))
+        variance = (weight * square).sum(1, True) / weight.sum(1, True)
         variance = torch.maximum(variance, least)
     surprise = (square / (degrees * variance)).log1p().mean(1, True)
-    log_likelihood = (torch.lgamma(
-        (degrees + 1) / 2) - torch.lgamma(degrees / 2) -
-                      (degrees * variance).log() / 2 -
-                      (degrees + 1) / 2 * surprise)
-    best = log_likelihood.squeeze(1).argmax(0)  # [F]
-    scale = variance.squeeze(1).gather(0, best.unsqueeze(0)).squeeze(0).sqrt()
-    return degrees.flatten()[best].to(errors), scale.to(errors)
+    half = (degrees + 1) / 2
+    log_likelihood = (half.lgamma() - (degrees / 2).lgamma() -
+                      (degrees * variance).log() / 2 - half * surprise)
+    best = log_likelihood.squeeze(1).argmax(0, True)  # [1, F]
+    scale = variance.squeeze(1).gather(0, best).squeeze(0).sqrt()
+    return degrees.flatten()[best[0]].to(errors), scale.to(errors)
 
 
 def independent_share(series: Tensor, valid: Tensor) -> Tensor:
@@ -180,16 +160,13 @@ def independent_share(series: Tensor, valid: Tensor) -> Tensor:
     autocorrelation :math:`\rho` of its :obj:`valid` values:
 
     .. math::
-        m = \Big(1 + 2 \sum_{k=1} (1 - k / T) \rho_k\Big)^{-1}.
+        m = \Big(1 + 2 \sum_{k=1} (1 - k / T) \rho_k\Big)^{-1},
 
-    The sum ends before the first lag whose autocorrelation is not positive,
-    so the share is 1 at the most.
+    up to the first lag whose autocorrelation is not positive.
     """
-    num_steps = series.size(1)
-    series = series * valid.unsqueeze(-1)
+    num_steps, series = series.size(1), series * valid.unsqueeze(-1)
     variance = series.square().sum((0, 1)) / valid.sum()
-    total = torch.ones_like(variance)
-    positive = variance > 0
+    total, positive = torch.ones_like(variance), variance > 0
     for lag in range(1, num_steps):
         pairs = (valid[:, lag:] & valid[:, :-lag]).sum()
         product = (series[:, lag:] * series[:, :-lag]).sum((0, 1))
@@ -203,7 +180,7 @@ def independent_share(series: Tensor, valid: Tensor) -> Tensor:
 
 
 class Estimate(NamedTuple):
-    """A mean, such as one over systems, and its standard error."""
+    """A mean and its standard error."""
     mean: float
     error: float
 

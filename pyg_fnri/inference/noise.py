@@ -9,30 +9,24 @@ from pyg_fnri.inference.likelihood import bounded
 #: where they are central differences of positions.
 NUM_LAGS = 3
 
-#: Correlations nearer to zero change nothing that could be seen.
+#: Correlations nearer to zero are left alone.
 NEGLIGIBLE = 0.05
 
-#: The least variance of what many steps add up to, with any weights whose
-#: squares add up to 1: nothing is exact.
+#: The least variance of any sum of steps whose squared weights add up to 1.
 LEAST_VARIANCE = 0.01
 
 
 def decorrelated(evidence: ImpulseEvidence, errors: Tensor) -> ImpulseEvidence:
     r"""The same evidence, with errors by noise made independent; the evidence
-    itself where errors do not alternate.
+    itself where the errors given, of the graphs that are thought to be right,
+    do not alternate.
 
     Noise in a frame is in the steps before and after it, with opposite signs.
     With :math:`L L^T` for the covariance of a particle's steps (a band of
-    :data:`NUM_LAGS` beside its diagonal, none across walls and gaps),
-    :math:`L^{-1} \mathbf{e}` is independent. It adds steps up: noise of the
-    frames in between cancels out, and what an interaction does over time does
-    not. Each feature is taken by itself. Not in the paper.
-
-    Args:
-        evidence: The errors of force laws.
-        errors: Those of the graphs that are thought to be right, from which
-            correlations are estimated, :obj:`[num_nodes, num_transitions,
-            F]`.
+    :data:`NUM_LAGS` beside its diagonal, none across walls and gaps, each
+    feature by itself), :math:`L^{-1} \mathbf{e}` is independent. It adds steps
+    up: noise of the frames in between cancels out, and what an interaction does
+    over time does not. Not in the paper.
     """
     correlation = autocorrelation(errors, evidence.transitions)
     if not bool((correlation < -NEGLIGIBLE).any()):
@@ -42,13 +36,11 @@ def decorrelated(evidence: ImpulseEvidence, errors: Tensor) -> ImpulseEvidence:
 
 def autocorrelation(errors: Tensor, transitions: Transitions) -> Tensor:
     """The correlation of errors :obj:`[num_nodes, T, F]` of steps 1, 2, ...
-    apart, :obj:`[NUM_LAGS, F]`; shrunk until there is a process of such
-    correlations."""
+    apart, :obj:`[NUM_LAGS, F]`, shrunk to that of some process."""
     out = errors.new_zeros(NUM_LAGS, errors.size(-1))
     if not bool(errors.any()):
         return out
-    # Bounded: close encounters, which laws miss by far, hide nothing.
-    series = bounded(errors)
+    series, *_ = bounded(errors, (errors != 0).any(-1))
     variance = series[transitions.valid].square().mean(0)
     for lag in range(1, NUM_LAGS + 1):
         pairs = _together(transitions, lag)
@@ -70,12 +62,12 @@ class DecorrelatedEvidence(ImpulseEvidence):
         self.scale = evidence.scale
         choices = transitions.choices
         factor = _factor(transitions, correlation)
-        self.change = _solve(factor, torch.arange(len(transitions.valid)),
+        self.change = _solve(factor,
                              evidence.change * transitions.valid.unsqueeze(-1))
         on_receiver, on_sender = evidence.effects(
             torch.arange(choices.edge.numel(), device=choices.edge.device))
-        self.on_receiver = _solve(factor, choices.receiver, on_receiver)
-        self.on_sender = _solve(factor, choices.sender, on_sender)
+        self.on_receiver = _solve(factor[choices.receiver], on_receiver)
+        self.on_sender = _solve(factor[choices.sender], on_sender)
 
     def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
         return self.on_receiver[members], self.on_sender[members]
@@ -84,8 +76,8 @@ class DecorrelatedEvidence(ImpulseEvidence):
         choices, out = self.transitions.choices, self.change.clone()
         for particle, effect in ((choices.receiver, self.on_receiver),
                                  (choices.sender, self.on_sender)):
-            out.index_add_(0, particle,
-                           -torch.einsum('vc,vc...->v...', channels, effect))
+            explained = torch.einsum('vc,vc...->v...', channels, effect)
+            out.index_add_(0, particle, -explained)
         return out
 
 
@@ -99,8 +91,7 @@ def _together(transitions: Transitions, lag: int) -> Tensor:
 
 def _factor(transitions: Transitions, correlation: Tensor) -> Tensor:
     """The Cholesky factor of each particle's covariance, of unit variances,
-    :obj:`[num_nodes, T, NUM_LAGS + 1, F]`: the diagonal, then what is to the
-    left of it."""
+    :obj:`[num_nodes, T, NUM_LAGS + 1, F]`: from the diagonal to the left."""
     valid = transitions.valid
     out = correlation.new_zeros(*valid.size(), NUM_LAGS + 1,
                                 correlation.size(-1))
@@ -112,25 +103,23 @@ def _factor(transitions: Transitions, correlation: Tensor) -> Tensor:
     for step in range(valid.size(1)):
         for lag in range(min(step, NUM_LAGS), -1, -1):
             other = step - lag
+            now = out[:, step, lag]
             for before in range(lag + 1, min(step, NUM_LAGS) + 1):
-                out[:, step,
-                    lag] -= (out[:, step, before] * out[:, other, before - lag])
+                now -= out[:, step, before] * out[:, other, before - lag]
             if lag:
-                out[:, step, lag] /= out[:, other, 0]
+                now /= out[:, other, 0]
             else:
-                out[:, step, 0] = out[:, step, 0].sqrt()
+                now.sqrt_()
     return out
 
 
-def _solve(factor: Tensor, particle: Tensor, value: Tensor) -> Tensor:
-    """The inverse factors of some particles :obj:`[n]` times values
-    :obj:`[n, ..., T, F]`."""
+def _solve(factor: Tensor, value: Tensor) -> Tensor:
+    """Inverse factors times values :obj:`[n, ..., T, F]`."""
     out = value.clone()
     shape = len(value), *[1] * (value.dim() - 3), value.size(-1)
     for step in range(value.size(-2)):
-        now = factor[particle, step]  # [n, NUM_LAGS + 1, F]
         for lag in range(1, min(step, NUM_LAGS) + 1):
             before = out[..., step - lag, :]
-            out[..., step, :] -= now[:, lag].view(shape) * before
-        out[..., step, :] /= now[:, 0].view(shape)
+            out[..., step, :] -= factor[:, step, lag].view(shape) * before
+        out[..., step, :] /= factor[:, step, 0].view(shape)
     return out

@@ -1,5 +1,4 @@
 """Inferred graphs of many systems: one that all share, or targets to learn."""
-import copy
 from collections.abc import Iterable, Sequence
 from typing import Any, Optional
 
@@ -12,16 +11,13 @@ from pyg_fnri.inference.search import Refined
 from pyg_fnri.nn import RelationalAutoEncoder
 from pyg_fnri.nn.latent import most_probable
 
-#: What one system alone can say against a type: not even a posterior that is
-#: sure and wrong outvotes all others.
+#: So that a posterior that is sure and wrong does not outvote all others.
 LEAST_PROBABILITY = 1e-6
 
 
 def pool_posteriors(
-    log_posterior: Sequence[Tensor],
-    num_systems: int,
-    prior: Optional[Sequence[Sequence[float]]] = None,
-) -> list[Tensor]:
+        log_posterior: Sequence[Tensor], num_systems: int,
+        prior: Optional[Sequence[Sequence[float]]] = None) -> list[Tensor]:
     r"""The posterior of one graph that all systems share. Given the graph,
     observations of different systems are independent, so that
 
@@ -29,19 +25,16 @@ def pool_posteriors(
         \log q(\mathbf{z} | \mathbf{x}_1, \ldots, \mathbf{x}_S) =
         \sum_s \log q(\mathbf{z} | \mathbf{x}_s) - (S - 1) \log p(\mathbf{z})
 
-    up to a constant: each posterior holds the prior once. Not in the paper.
-
-    Systems that are not independent, such as windows of one recording, make
-    the pooled posterior overconfident, and so does a bias that all posteriors
-    have: the more systems, the more it matters how well they are calibrated.
+    up to a constant. Not in the paper. Overconfident where systems are not
+    independent, such as windows of one recording, or share a bias.
 
     Args:
         log_posterior: Log-probabilities :obj:`[num_systems * num_edges, K_a]`
             of each layer-graph's types, system after system, with the same
             edges in the same order.
         num_systems: How many systems there are.
-        prior: Probabilities :obj:`[K_a]` of each layer-graph's types, above 0,
-            which need not sum to 1. (default: uniform)
+        prior: Probabilities above 0 of each layer-graph's types, :obj:`[K_a]`,
+            up to a factor. (default: uniform)
 
     Returns:
         Log-probabilities :obj:`[num_edges, K_a]` of each layer-graph's types,
@@ -52,16 +45,13 @@ def pool_posteriors(
     out = []
     for log_q, p in zip(log_posterior, prior, strict=True):
         each = log_q.double().view(num_systems, -1, len(p))
-        log_p = each.new_tensor(p).log()
-        pooled = each.sum(0) - (num_systems - 1) * log_p
+        pooled = each.sum(0) - (num_systems - 1) * each.new_tensor(p).log()
         out.append(pooled.log_softmax(-1))
     return out
 
 
-def shared_candidates(
-    data: Data,
-    systems: Optional[Sequence[Any]] = None,
-) -> Tensor:
+def shared_candidates(data: Data,
+                      systems: Optional[Sequence[Any]] = None) -> Tensor:
     """The candidate edges that all systems of a batch have, by the numbers
     of the particles in a system, :obj:`[2, num_edges]`; messages name the
     :obj:`systems` as given. (default: 0, 1, ...)"""
@@ -79,26 +69,18 @@ def shared_candidates(
     return first
 
 
-def shared_graph(
-    model: RelationalAutoEncoder,
-    batches: Iterable[Data],
-    refined: bool = False,
-    systems: Optional[Sequence[Any]] = None,
-) -> Refined:
-    """One graph for all systems, such as recordings of the same particles: the
-    most probable one of the pooled posterior, see :func:`pool_posteriors`,
-    which warns of systems that are not independent.
+def shared_graph(model: RelationalAutoEncoder, batches: Iterable[Data],
+                 refined: bool = False,
+                 systems: Optional[Sequence[Any]] = None) -> Refined:
+    """One graph for all systems, such as recordings of the same particles, and
+    its posterior, of the edges of one system: see :func:`pool_posteriors`.
 
     Args:
         model: A trained model.
         batches: Observed trajectories of all systems.
-        refined: Whether the graph of each system is refined first, by
-            :func:`~pyg_fnri.inference.refine`; what is pooled is then the
-            probability of each edge's types given the system's other edges.
+        refined: Whether :func:`~pyg_fnri.inference.refine` comes first: pools
+            probabilities of an edge's types given the system's other edges.
         systems: What messages call each system. (default: 0, 1, ...)
-
-    Returns:
-        The graph, and the pooled posterior, of the edges of one system.
     """
     logs: list[list[Tensor]] = []
     first, num_systems = None, 0
@@ -116,8 +98,7 @@ def shared_graph(
         logs.append([q.clamp(min=LEAST_PROBABILITY).log() for q in posterior])
         num_systems = end
     if not logs:
-        raise ValueError("There are no systems to infer a graph of; the data "
-                         "set is empty.")
+        raise ValueError("There are no systems to infer a graph of.")
     # Refining lets the encoder, and the prior with it, have less of a say.
     weight = ANNEALING[-1].prior_weight if refined else 1.0
     prior = [[p**weight for p in layer] for layer in model.latent.prior]
@@ -128,42 +109,23 @@ def shared_graph(
 
 
 def _different(system: Any, first: Any) -> ValueError:
-    return ValueError(f"Systems that share a graph have the same particles and "
-                      f"candidate edges in the same order, but system "
-                      f"{system!r} differs from system {first!r}; leave it "
-                      f"out, or infer a graph for each.")
+    return ValueError(f"System {system!r} differs from system {first!r} in its "
+                      f"particles or candidate edges, so they share no graph; "
+                      f"leave it out, or infer a graph for each.")
 
 
-def with_inferred_graphs(
-    model: RelationalAutoEncoder,
-    dataset: InMemoryDataset,
-    batches: Iterable[Batch],
-) -> InMemoryDataset:
-    """The first systems of a data set together with :obj:`edge_target`, the
-    refined graph of each, :obj:`[num_edges, num_layers]`, as a data set that
-    shares its other tensors with the one given.
-
-    Args:
-        model: The model that infers them.
-        dataset: The systems, or a subset of them (:obj:`dataset[:1000]`).
-        batches: The first of the same systems, in the same order.
-    """
+def with_inferred_graphs(model: RelationalAutoEncoder, dataset: InMemoryDataset,
+                         batches: Iterable[Batch]) -> InMemoryDataset:
+    """The first systems of a data set, or of a subset, in order and in batches,
+    together with :obj:`edge_target`, the refined graph of each,
+    :obj:`[num_edges, num_layers]`, as a new data set."""
     found, num_systems = [], 0
     for batch in batches:
-        # Without restarts: to learn from, a few wrong graphs do no harm.
+        # To learn from, a few wrong graphs do no harm.
         found.append(refine(model, batch, num_restarts=0).edge_type)
         num_systems += batch.num_graphs
-    out = dataset[:num_systems]
-    # Where the systems' edges are stored; a system alone has no slices.
-    slices, stored = dataset.slices or {}, dataset._data.num_edges
-    ends = slices['edge_index'].tolist() if slices else [0, stored]
-    rows = [torch.arange(ends[i], ends[i + 1]) for i in out.indices()]
-    edge_type = torch.cat(found)
-    target = edge_type.new_zeros(stored, edge_type.size(1))
-    target[torch.cat(rows)] = edge_type
-    out._data = copy.copy(dataset._data)
-    out._data.edge_target = target
-    out._data_list = None
-    if slices:
-        out.slices = {**slices, 'edge_target': slices['edge_index']}
+    out = dataset[:num_systems].copy()
+    out._data.edge_target = torch.cat(found)
+    if out.slices:  # A system alone has none.
+        out.slices['edge_target'] = out.slices['edge_index']
     return out

@@ -1,9 +1,9 @@
-"""Refining a guessed graph by how well a decoder explains the observed frames,
-and sampling its posterior."""
+"""Refining a graph by how well a decoder explains the observed frames."""
 from collections.abc import Sequence
 from typing import Optional
 
 import torch
+from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
 from pyg_fnri.inference.evidence import DecoderEvidence, Evidence
@@ -21,54 +21,37 @@ from pyg_fnri.inference.search import GraphSearch, Refined
 from pyg_fnri.nn import ForceLawDecoder, RelationalAutoEncoder, known_masses
 from pyg_fnri.nn.latent import most_probable
 
-#: Tolerance annealed, so that a wrong graph can still be told from a worse
-#: one at the start; the encoder's prior fades as the errors get sharper.
-ANNEALING = (
-    AnnealingStep(0.3, 1.0),
-    AnnealingStep(0.1, 0.5),
-    AnnealingStep(0.03, 0.3),
-    AnnealingStep(0.01, 0.2),
-    AnnealingStep(0.005, 0.1),
-    AnnealingStep(0.002, 0.1),
-)
+#: Tolerances and prior weights. At first a wrong graph can still be told from a
+#: worse one; the encoder's prior fades as the errors get sharper.
+ANNEALING = tuple(
+    AnnealingStep(*step) for step in ((0.3, 1.0), (0.1, 0.5), (0.03, 0.3),
+                                      (0.01, 0.2), (0.005, 0.1), (0.002, 0.1)))
 
-#: Times the fitted scale: from afar, most errors are far above it.
-WIDENING = (30.0, 10.0, 5.0, 3.0, 2.0, 1.0)
+#: Times the fitted scale, and how often it is fitted to better graphs' errors.
+WIDENING, NUM_FITS = (30.0, 10.0, 5.0, 3.0, 2.0, 1.0), 2
 
-#: How often the likelihood is fitted to the errors of better graphs.
-NUM_FITS = 2
-
-#: Times the median cost of a batch from which on a system stands out, and
-#: starts that have to find its best graph then.
+#: Times the median cost from which on a system stands out, and starts that have
+#: to find its best graph then.
 OUTLYING, ENOUGH = 3.0, 3
 
 
 @torch.no_grad()
-def refine(
-    model: RelationalAutoEncoder,
-    data: Data,
-    annealing: Sequence[AnnealingStep] = ANNEALING,
-    num_restarts: int = 24,
-    generator: Optional[torch.Generator] = None,
-) -> Refined:
+def refine(model: RelationalAutoEncoder, data: Data,
+           annealing: Sequence[AnnealingStep] = ANNEALING,
+           num_restarts: int = 24,
+           generator: Optional[torch.Generator] = None) -> Refined:
     """Improves the encoder's graph by how well the decoder explains the
     observed frames :obj:`x`; labels and the continuation :obj:`y` are not
-    used.
-
-    First with given tolerances, then with a likelihood fitted to the errors of
-    the graphs found, which are of all systems of the batch: errors and noise
-    are taken to be of one kind.
+    used. First with given tolerances, then with a likelihood fitted to the
+    errors of the graphs found, of all systems of the batch. Not in the paper.
 
     Args:
         model: A trained model with any decoder; force laws are far faster.
-        data: Observed trajectories, a :obj:`Data` or :obj:`Batch`; with
-            masses :obj:`mass` where they are known.
-        annealing: Tolerances to begin with. Without any, the encoder's graph
-            stays.
+        data: Observed trajectories, with masses :obj:`mass` where known.
+        annealing: Tolerances to begin with; without any, nothing changes.
         num_restarts: How often at the most a system is searched again from
             random graphs, with force laws only.
-        generator: Source of the random graphs, by default the same in every
-            call.
+        generator: Source of randomness, by default the same in every call.
     """
     generator = generator or torch.Generator().manual_seed(0)
     search, _ = _refined(model, data, annealing, num_restarts, generator)
@@ -76,33 +59,24 @@ def refine(
 
 
 @torch.no_grad()
-def sample_posterior(
-    model: RelationalAutoEncoder,
-    data: Data,
-    num_samples: int = 32,
-    burn_in: int = 16,
-    num_restarts: int = 24,
-    generator: Optional[torch.Generator] = None,
-) -> Refined:
+def sample_posterior(model: RelationalAutoEncoder, data: Data,
+                     num_samples: int = 32, burn_in: int = 16,
+                     num_restarts: int = 24,
+                     generator: Optional[torch.Generator] = None) -> Refined:
     """The most probable types of each edge, and their probabilities given the
-    observed frames :obj:`x` alone (those of
-    :func:`~pyg_fnri.inference.refine` are given all other edges, too); labels
-    and the continuation :obj:`y` are not used.
+    observed frames :obj:`x` alone; those of
+    :func:`~pyg_fnri.inference.refine` are given all other edges, too.
 
-    Gibbs sampling from the refined graphs on. In the first sweeps, the
-    likelihood is fitted to the errors of the present graphs. Then it stays,
-    and the probabilities of each type given the other edges' present ones are
-    averaged, which is less noisy than counting what was drawn.
-
-    A chain hardly leaves one good explanation for another that differs in many
-    pairs at once, so where several are good, the posterior is too sure. More
-    restarts help: they choose where it starts.
+    Gibbs sampling from the refined graphs on, with a likelihood fitted during
+    burn-in; averages the probabilities of each type given the other edges'
+    present ones. Where several explanations are good that differ in many pairs
+    at once, a chain hardly leaves one for another, and is too sure.
 
     Args:
-        model, data, num_restarts: As for :func:`~pyg_fnri.inference.refine`.
+        model, data, num_restarts, generator: As for
+            :func:`~pyg_fnri.inference.refine`.
         num_samples: How many graphs of each system are averaged over.
         burn_in: How many before that are not, at least 1.
-        generator: Source of randomness, by default the same in every call.
     """
     if num_samples < 1 or burn_in < 1:
         raise ValueError(f"Expected num_samples and burn_in of at least 1, but "
@@ -127,17 +101,16 @@ def _refined(model: RelationalAutoEncoder, data: Data,
              generator: torch.Generator) -> tuple[GraphSearch, Evidence]:
     """The search after refinement, and the evidence used in the end."""
     search, layer = GraphSearch(model, data), model.decoder.layer
-    mass = known_masses(data)
+    choices, mass = search.choices, known_masses(data)
     if isinstance(layer, ForceLawDecoder):
-        impulses = ImpulseEvidence(
-            Transitions([data.x], search.choices, layer.interval,
-                        layer.half_width, mass), layer)
+        transitions = Transitions([data.x], choices, layer.interval,
+                                  layer.half_width, mass)
+        impulses = ImpulseEvidence(transitions, layer)
         if annealing:
             impulses = find_graphs(search, impulses, annealing, num_restarts,
                                    generator)
         return search, impulses
-    evidence = DecoderEvidence(model, data.x, data.edge_index, search.choices,
-                               mass)
+    evidence = DecoderEvidence(model, data.x, data.edge_index, choices, mass)
     for stage in annealing:
         search.sweep(evidence, stage)
     for _ in range(NUM_FITS if annealing else 0):
@@ -149,9 +122,8 @@ def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
                 annealing: Sequence[Objective], num_restarts: int,
                 generator: torch.Generator) -> ImpulseEvidence:
     """Has the search hold the graphs that force laws explain the motion best
-    with, from its present graphs and from random ones, by one stage or more.
-    Returns the evidence that was used in the end: where there is noise, with
-    independent errors."""
+    with, from its present graphs and from random ones. Returns the evidence
+    used in the end: where there is noise, with independent errors."""
     seen = evidence
     relax_and_sweep(search, evidence, annealing)
     for _ in range(NUM_FITS):
@@ -169,13 +141,11 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
                         annealing: Sequence[Objective], num_restarts: int,
                         generator: torch.Generator) -> None:
     """Searches again from random graphs, without the encoder's prior before
-    the last stage, and keeps for each system what explains it best.
-
-    Every other start relaxes first; the others only sweep, which finds more
-    different graphs where laws leave something unexplained. A system is left
-    alone once its best graph has been found from :data:`ENOUGH` starts, or
-    from two if its cost per particle does not stand out among the batch.
-    """
+    the last stage, and keeps for each system what explains it best. Every
+    other start only sweeps, which finds more different graphs where laws leave
+    something unexplained. A system is left alone once its best graph has been
+    found from :data:`ENOUGH` starts, or from two if its cost per particle does
+    not stand out among the batch."""
     last = annealing[-1]
     stages = [*without_prior(annealing[:-1]), last]
     owner = search.system[search.choices.receiver]
@@ -191,8 +161,7 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
         best = search.choice
         search.choice = torch.where(search.active, search.draw(generator), best)
         if number % 2 == 0:
-            drawn = torch.nn.functional.one_hot(search.choice,
-                                                len(search.options))
+            drawn = one_hot(search.choice, len(search.options))
             relax_and_sweep(search, evidence, stages,
                             0.5 * drawn + 0.5 / drawn.size(1))
         else:

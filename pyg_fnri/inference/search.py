@@ -10,7 +10,6 @@ from pyg_fnri.inference.evidence import Evidence, all_types, find_choices
 from pyg_fnri.inference.likelihood import Objective
 from pyg_fnri.nn import RelationalAutoEncoder
 
-#: What is said of predictions that are NaN or infinite.
 NOT_FINITE = ("The decoder's predictions are not finite; check its weights or "
               "force laws (did training, or the fit of laws, diverge?).")
 
@@ -21,9 +20,8 @@ class Refined(NamedTuple):
     Args:
         edge_type: The types, :obj:`[num_edges, num_layers]` int64.
         posterior: Probabilities :obj:`[num_edges, K_a]` of each layer-graph's
-            types: of :func:`~pyg_fnri.inference.refine`, each edge given all
-            the others; of :func:`~pyg_fnri.inference.sample_posterior`, given
-            the observations alone.
+            types: by :func:`~pyg_fnri.inference.refine` given all other edges,
+            by :func:`~pyg_fnri.inference.sample_posterior` not.
     """
     edge_type: Tensor
     posterior: list[Tensor]
@@ -33,15 +31,11 @@ class GraphSearch:
     """The graphs of a batch of systems, from the encoder's guess onwards."""
     def __init__(self, model: RelationalAutoEncoder, data: Data) -> None:
         latent, posterior = model.latent, model.posterior(data)
-        if data.x.size(0) < 2:
-            raise ValueError(f"Expected at least two particles, but got "
-                             f"{data.x.size(0)}.")
         check_edges(data.edge_index, data.x.size(0))
         self.num_edges = data.num_edges
-        batch = data.get('batch')
         #: System of each particle, [num_nodes].
-        self.system = (torch.zeros_like(data.x[:, 0, 0], dtype=torch.long)
-                       if batch is None else batch)
+        self.system = data.get(
+            'batch', torch.zeros_like(data.x[:, 0, 0], dtype=torch.long))
         self.num_systems = int(self.system.max()) + 1
         self.choices = find_choices(data.edge_index, latent.undirected)
         self.types = all_types(latent).to(data.x.device)  # [M, num_layers]
@@ -51,11 +45,11 @@ class GraphSearch:
         self.log_posterior = []
         self.log_prior = data.x.new_zeros(self.choices.edge.numel(),
                                           self.types.size(0))
-        for layer, q in enumerate(posterior):
+        for q, types in zip(posterior, self.types.t()):
             log_q = q.clamp(min=1e-6).log()
             log_q = (log_q[self.choices.edge] + log_q[self.choices.reverse]) / 2
             self.log_posterior.append(log_q)
-            self.log_prior += log_q[:, self.types[:, layer]]
+            self.log_prior += log_q[:, types]
         #: Which choices sweeps and relaxations change, [V] bool.
         self.active = torch.ones_like(self.choices.mutual)
         #: The present graphs, as options of each choice, [V].
@@ -77,16 +71,16 @@ class GraphSearch:
     def sweep(self, evidence: Evidence, objective: Objective,
               generator: Optional[torch.Generator] = None) -> int:
         """Looks at each active choice once, given all others: iterated
-        conditional modes (the best option is taken), or, with a generator,
-        Gibbs sampling (an option is drawn). Returns how many changed."""
+        conditional modes, or, with a generator, Gibbs sampling. Returns how
+        many changed."""
         choices, options = self.choices, self.options
         choice, channels = self.choice.clone(), self.channels
         errors = evidence.errors(channels)
         conditional = self.conditional.clone()
         tried = options.size(0) * errors[:1].numel()
         size = max(1, evidence.max_tried // max(1, tried))
-        rounds = [r[self.active[r]] for r in choices.rounds]
-        for members in (m for r in rounds for m in r.split(size)):
+        for members in (m for r in choices.rounds
+                        for m in r[self.active[r]].split(size)):
             at_receiver, at_sender = evidence.changed_errors(
                 errors, channels, members, options)
             both = choices.mutual[members]
@@ -94,10 +88,8 @@ class GraphSearch:
             cost = cost + objective.cost(at_sender) * both.unsqueeze(1)
             score = objective.prior_weight * self.log_prior[members] - cost
             conditional[members] = score.log_softmax(-1)
-            if generator is None:
-                best = score.argmax(-1)
-            else:
-                # Where the generator is, which may be on another device.
+            best = score.argmax(-1)
+            if generator is not None:  # Which may be on another device.
                 probability = score.softmax(-1).to(generator.device)
                 best = torch.multinomial(probability, 1, generator=generator)
                 best = best.squeeze(-1).to(score.device)
@@ -106,8 +98,7 @@ class GraphSearch:
             place = torch.arange(best.numel(), device=best.device)
             errors[choices.receiver[members]] = at_receiver[place, best]
             errors[choices.sender[members][both]] = at_sender[place, best][both]
-        if not bool(conditional.isfinite().all()):
-            # NaN, too, has an argmax: it must not become a graph.
+        if not bool(conditional.isfinite().all()):  # NaN has an argmax, too.
             raise ValueError(NOT_FINITE)
         num_changed = int((choice != self.choice).sum())
         self.choice, self.conditional = choice, conditional
@@ -124,11 +115,10 @@ class GraphSearch:
 
     def result(self) -> Refined:
         """The present graph, and the conditional posterior around it."""
-        probability = self.conditional.exp()  # [V, M]
         posterior = []
-        for layer, log_q in enumerate(self.log_posterior):
-            q = probability.new_zeros(log_q.size())
-            q.index_add_(1, self.types[:, layer], probability)
+        for log_q, types in zip(self.log_posterior, self.types.t()):
+            q = torch.zeros_like(log_q)
+            q.index_add_(1, types, self.conditional.exp())
             posterior.append(self._on_edges(q))
         return Refined(self._on_edges(self.types[self.choice]), posterior)
 
