@@ -2,19 +2,16 @@
 
     python scripts/em.py --checkpoint runs/demo/best.ckpt --out runs/laws
 
-Starts from the encoder's guesses and looks at no label. Laws and graphs of
-some training systems are fitted in turn (expectation-maximisation); then the
-encoder learns the graphs that the laws lead to. scripts/train.py --recipe em
-does the same from scratch, and can be resumed.
+Laws and graphs of some training systems are fitted in turn, from the encoder's
+guesses and without labels; then the encoder learns the graphs that the laws
+lead to. scripts/train.py --recipe em does the same from scratch.
 
 Writes into --out: best.ckpt, whose decoder is made of the laws; em.csv and
 em.png, a row per iteration; laws.ckpt, the model before the encoder has
-learned; and distilled, the log of its learning. Look at the result with
-scripts/evaluate.py --refine.
+learned; and distilled, the log of its learning.
 
-What it takes for granted, and the paper's decoder does not: forces act along
-the line between two particles, depend on their distance alone, and accelerate
-all particles alike, unless their masses are known (mass of scripts/train.py).
+Forces are taken to act along the line between two particles, to depend on
+their distance alone, and to accelerate all alike, unless masses are known.
 """
 import argparse
 import os

@@ -10,31 +10,20 @@ Networks alone; the paper's setting, days on two cores:
     python scripts/train.py --out runs/quick
     python scripts/train.py --recipe paper --out runs/paper
 
-Your own trajectories, a table with the columns time, particle, x, y and, where
-there are several systems, system; cut into windows, of which the first 25
-frames are observed and the last 25 predicted:
+Your own table, with the columns time, particle, x, y and perhaps system, cut
+into windows of 25 observed and 25 predicted frames; one with other names and
+unequal masses; an array of positions alone, from which velocities are derived:
 
     python scripts/train.py --data my.csv --num-edge-types 2 2 \\
         --window 50 --num-observed 25 --out runs/mine
-
-Columns of other names, particles of unequal mass, which a column holds, and
-one missing row here and there:
-
     python scripts/train.py --data birds.csv --system flock --time t \\
-        --particle bird --position east north --batch-size 16 \\
-        --option mass=weight --option max_gap=1
-
-An array of positions alone, [S, N, T, 2], from which velocities are derived:
-
+        --particle bird --position east north --option mass=weight
     python scripts/train.py --data pos.npy --position 0 1 --time-step 0.1
 
 Writes into --out: best.ckpt (lowest validation loss), last.ckpt, metrics.csv
-and curves.png; logs to TensorBoard too where that is installed. The recipe em
-writes these into OUT/quick; laws.ckpt, em.csv and em.png when it has found
-laws; its second training into OUT/distilled; and best.ckpt in the end.
-A directory that holds a run is left alone unless --overwrite or --resume is
-given. Look at the result with scripts/evaluate.py; get graphs with
-scripts/infer.py.
+and curves.png; the recipe em into OUT/quick and OUT/distilled, and laws.ckpt,
+em.csv, em.png, check.txt and best.ckpt. Look at the result with
+scripts/evaluate.py; get graphs with scripts/infer.py.
 """
 import argparse
 import sys
@@ -92,19 +81,18 @@ def main(argv: Optional[list[str]] = None) -> None:
             split = ReconstructTrajectory(run.num_observed)
         train, val = (open_dataset(data, run.root, name, split)
                       for name in ('train', 'val'))
-        settings = {
-            **given(args, Config), 'num_observed': run.num_observed,
-            'data': data,
-            'options': options
-        }
-        config = Config.for_dataset(train, **settings)
-        fit(
-            config, train, val[:run.num_val], run.out, val_every=run.val_every,
+        config = Config.for_dataset(
+            train,
+            **given(args, Config) | {
+                'num_observed': run.num_observed,
+                'data': data,
+                'options': options
+            })
+        words = sys.argv[1:] if argv is None else argv
+        fit(config, train, val[:run.num_val], run.out, val_every=run.val_every,
             accelerator=run.accelerator, resume=run.resume,
-            overwrite=run.overwrite, command=[
-                'python', 'scripts/train.py',
-                *(sys.argv[1:] if argv is None else argv)
-            ])
+            overwrite=run.overwrite,
+            command=['python', 'scripts/train.py', *words])
     refine = ' --refine' if config.recipe == 'em' else ''
     print(f'look at the result with\n    python scripts/evaluate.py{refine} '
           f'--checkpoint {run.out}/best.ckpt')

@@ -95,10 +95,9 @@ class Run:
     val_every: int = 1_000
 
     def __post_init__(self) -> None:
-        for name in ('num_val', 'val_every'):
-            if getattr(self, name) < 1:
-                raise ValueError(f'{name} must be at least 1, but is '
-                                 f'{getattr(self, name)}.')
+        if min(self.num_val, self.val_every) < 1:
+            raise ValueError(f'num_val is {self.num_val} and val_every '
+                             f'{self.val_every}; both must be at least 1.')
 
 
 class OptionParser(argparse.ArgumentParser):
@@ -233,11 +232,8 @@ def _show(value: Any) -> str:
 
 def _docstring_args(cls: type) -> dict[str, str]:
     """The section `Args:` of a class and of those it derives from."""
-    out = {}
-    for base in reversed(cls.__mro__):
-        text = inspect.cleandoc(base.__doc__ or '').partition('\nArgs:\n')[2]
-        for name, words in re.findall(r'^ {4}(\w+): (.*(?:\n {8}.*)*)', text,
-                                      re.MULTILINE):
-            words = re.sub(r'(?::\w+:)?`~?([^`]*)`', r'\1', words)
-            out[name] = ' '.join(words.split())
-    return out
+    texts = (inspect.cleandoc(c.__doc__ or '') for c in reversed(cls.__mro__))
+    args = '\n'.join(text.partition('\nArgs:\n')[2] for text in texts)
+    args = re.sub(r'(?::\w+:)?`~?([^`]*)`', r'\1', args)
+    found = re.findall(r'^ {4}(\w+): (.*(?:\n {8}.*)*)', args, re.MULTILINE)
+    return {name: ' '.join(words.split()) for name, words in found}

@@ -32,9 +32,6 @@ from pyg_fnri.training.trainer import (
     train_module,
 )
 
-#: Validation systems that laws are checked on, at the most.
-NUM_CHECKED = 200
-
 
 class ExpectationMaximisation:
     """Finds force laws from where the training of a model has ended, then
@@ -72,12 +69,11 @@ class ExpectationMaximisation:
             raise ValueError(f"num_distilled is {num_distilled}, less than a "
                              f"batch of {batch_size}; raise it, or set it to 0 "
                              f"to leave the encoder as it is.")
-        interval, half_width = settings.interval, settings.half_width
-        if interval is None:
-            interval = frame_interval(config.data, train)
+        interval = settings.interval or frame_interval(config.data, train)
         if interval is None:
             raise ValueError("The time between two frames is not known of "
                              "arrays; say it by interval.")
+        half_width = settings.half_width
         if half_width is None:
             half_width = box_half_width(train)
         self.settings = settings
@@ -172,13 +168,11 @@ class ExpectationMaximisation:
         print(f'The encoder learns the graphs of {len(distilled)} training '
               f'systems:')
         out = os.path.join(self.out, 'distilled')
-        files = [
-            os.path.join(out, name)
-            for name in ('last.ckpt', 'best.ckpt', 'metrics.csv')
-        ]
-        # Without one of them, training would not come to its end.
-        complete = resume and all(map(os.path.exists, files))
-        last = files[0] if complete else None
+        # Without one of its files, training would not come to its end.
+        goes_on = resume and all(
+            os.path.exists(os.path.join(out, name))
+            for name in ('last.ckpt', 'best.ckpt', 'metrics.csv'))
+        last = os.path.join(out, 'last.ckpt') if goes_on else None
         with quiet_lightning():
             trainer = make_trainer(distillation, len(distilled), out,
                                    self.val_every, self.accelerator, last)
@@ -187,9 +181,9 @@ class ExpectationMaximisation:
 
     def check(self, module: RelationalInference,
               guess: RelationalInference) -> None:
-        """Prints and writes whether the laws' assumptions hold in validation
-        systems; a single one cannot tell."""
-        held_out = next(iter(SystemLoader(self.val, NUM_CHECKED)))
+        """Prints and writes whether the laws' assumptions hold in up to 200
+        validation systems; a single one cannot tell."""
+        held_out = next(iter(SystemLoader(self.val, 200)))
         if held_out.num_graphs < 2:
             return
         verdict = check_laws(module.model, guess.model, held_out,

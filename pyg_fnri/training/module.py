@@ -161,9 +161,9 @@ class RelationalInference(pl.LightningModule):
         """Makes sure that this regime has trained parts of the model."""
         for part in parts:
             if not self.is_trained(part):
-                raise ValueError(f"This needs a trained {part}, which the "
-                                 f"regime '{self.config.regime}' leaves; take "
-                                 f"a checkpoint of the regime 'learned'.")
+                raise ValueError(f"This needs a trained {part}, but the regime "
+                                 f"'{self.config.regime}' trains none; take a "
+                                 f"checkpoint of the regime 'learned'.")
 
     def is_trained(self, part: str) -> bool:
         """Whether a part of the model is not as it was drawn: this regime
@@ -265,12 +265,10 @@ class RelationalInference(pl.LightningModule):
         """Of what the metric has seen, which is then forgotten."""
         combined, layers, _ = self.accuracy.compute()
         self.accuracy.reset()
-        return {
-            'accuracy': combined
-        } | {
-            f'accuracy_{self.layer_name(k)}': v
-            for k, v in enumerate(layers)
-        }
+        names = ['accuracy'] + [
+            f'accuracy_{self.layer_name(k)}' for k in range(len(layers))
+        ]
+        return dict(zip(names, (combined, *layers)))
 
     def _penalty(self) -> Tensor:
         """The recipe's L2 term on the encoder's weights."""

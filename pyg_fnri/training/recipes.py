@@ -1,7 +1,5 @@
-"""Recipes: how a model is built, and what its training minimises.
-
-A new recipe is a frozen dataclass that overrides what differs.
-"""
+"""Recipes: how a model is built, and what its training minimises; a new one is
+a frozen dataclass that overrides what differs."""
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -135,8 +133,8 @@ class Recipe(ABC):
         latent: dict[str, Any] = {'undirected': self.undirected}
         if self.null_prior is not None:
             if 'prior' not in model.latent_options:
-                raise ValueError(f"{model.__name__} has no prior that "
-                                 f"null_prior could set; train NRI or fNRI.")
+                raise ValueError(f"{model.__name__} has no prior: leave "
+                                 f"null_prior out, or train NRI or fNRI.")
             _check(self, lambda v: len(v) == len(num_edge_types),
                    f'of {len(num_edge_types)} layer-graphs', 'null_prior')
             latent['prior'] = [[p, *[(1 - p) / (k - 1)] * (k - 1)]
@@ -415,8 +413,9 @@ class EMRecipe(EMSettings, QuickRecipe):
     @classmethod
     def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
         if regime != 'learned':
-            raise ValueError(f"The recipe 'em' learns without labels: its "
-                             f"regime must be 'learned', but is '{regime}'.")
+            raise ValueError(
+                f"The regime of the recipe 'em' must be 'learned', "
+                f"but is '{regime}'.")
         return super().defaults(model, regime)
 
 

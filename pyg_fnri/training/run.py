@@ -37,13 +37,11 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
 
     Args:
         config: What is trained, and how.
-        train: The training systems, split into :obj:`x` and :obj:`y`.
-        val: The validation systems.
+        train, val: Systems, split into :obj:`x` and :obj:`y`.
         out: The directory of the run.
         val_every: Steps between validations.
         accelerator: `auto`, `cpu`, `gpu`, ... as Lightning has it.
-        resume: Whether to go on with the run in :obj:`out`.
-        overwrite: Whether to replace the run in :obj:`out`.
+        resume, overwrite: Whether to go on with, or replace, the run in it.
         command: What command.txt says; by default, the program's own.
 
     Returns:
@@ -75,14 +73,8 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
 @rank_zero_only
 def check_run(out: str, resume: bool = False, overwrite: bool = False,
               needed: Sequence[str] = ()) -> None:
-    """Makes sure that a run can go to a directory, and that no file gets lost.
-
-    Args:
-        out: The directory.
-        resume: Whether the run in it is to go on.
-        overwrite: Whether the run in it is to be replaced.
-        needed: Files that must not be lost with the run in it.
-    """
+    """Makes sure that a run can go to a directory, or on in it, and that none
+    of the files gets lost that are needed, or of no run."""
     if resume:
         return
     files = os.listdir(out) if os.path.isdir(out) else []

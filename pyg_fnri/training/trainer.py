@@ -156,14 +156,10 @@ def quiet_lightning() -> Iterator[None]:
     logger.setLevel(logging.WARNING)
     try:
         with warnings.catch_warnings():
-            for message in (
-                    '.*exists and is not empty.*',
-                    '.*LeafSpec.*',
-                    '.*does not have many workers.*',
-                    '.*your dataloader is not resumable.*',
-                    # Not so: steps are counted on over epochs.
-                    '.*than the logging interval.*'):
-                warnings.filterwarnings('ignore', message)
+            # Of the logging interval: steps are counted on over epochs.
+            for text in ('exists and is not empty', 'LeafSpec', 'many workers',
+                         'dataloader is not resumable', 'logging interval'):
+                warnings.filterwarnings('ignore', f'.*{text}')
             yield
     finally:
         logger.setLevel(level)

@@ -1,3 +1,4 @@
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -16,9 +17,10 @@ def script(load_script):
 
 
 @pytest.mark.slow
-def test_laws_of_own_data_and_their_pictures(script, load_script, own_run,
-                                             own_root, tmp_path):
-    arguments = ['--root', own_root, '--out', str(tmp_path)]
+def test_laws_of_own_data_that_were_moved(script, load_script, own_run,
+                                          own_table, own_root, tmp_path):
+    moved = shutil.copy(own_table, tmp_path / 'moved.csv')
+    arguments = ['--root', own_root, '--out', str(tmp_path), '--data', moved]
     script.main([
         *arguments, *SHORT, '--checkpoint',
         str(own_run / 'best.ckpt'), '--num-distilled', '0'
@@ -61,7 +63,6 @@ def test_what_cannot_work_is_told(script, tiny_run, tiny_root, tmp_path):
     for checkpoint, out, arguments, message in (
         (half, out, [], 'needs a trained encoder'),
         (whole, out, ['--num-distilled', '15'], 'num_distilled'),
-        (whole, out, ['--half-width', '-2'], 'half_width'),
         (whole, str(tiny_run), [], 'would replace'),
         (str(tiny_run / 'last.ckpt'), str(tiny_run), [], 'holds a training'),
     ):

@@ -69,7 +69,7 @@ def test_each_stage_leaves_its_files(run):
     }
     assert names <= set(rows) and rows[list(names)].notna().all(axis=None)
     text = (run / 'check.txt').read_text()
-    assert 'held-out single steps of 32 systems' in text
+    assert 'held-out single steps' in text
 
 
 def test_laws_come_first_and_stay_while_the_encoder_learns(run, guess):
@@ -84,7 +84,6 @@ def test_laws_come_first_and_stay_while_the_encoder_learns(run, guess):
 
 
 @pytest.mark.parametrize('lost', [
-    ['best.ckpt'],
     ['best.ckpt', 'distilled/best.ckpt'],
     pytest.param(['best.ckpt', 'distilled', 'laws.ckpt', 'em.csv', 'em.png'],
                  marks=pytest.mark.slow),
@@ -106,16 +105,9 @@ def test_same_result_after_an_interruption(make, run, tmp_path, lost):
         assert (copied / name).read_bytes() == (run / name).read_bytes()
 
 
-@pytest.mark.parametrize('offset, options, turned', [
-    (0., {}, True),
-    (0., {
-        'symmetries': False
-    }, False),
-    (100., {}, False),
-])
+@pytest.mark.parametrize('offset', [0., 100.])
 def test_systems_are_turned_where_that_is_safe(make, run, val, tmp_path,
-                                               monkeypatch, offset, options,
-                                               turned):
+                                               monkeypatch, offset):
     seen = []
 
     class Watched(EncoderDistillation):
@@ -127,18 +119,14 @@ def test_systems_are_turned_where_that_is_safe(make, run, val, tmp_path,
     em, _ = make(tmp_path, EMSettings(12, num_distilled=16, distilled_steps=1),
                  val=val[:4])
     module = load_checkpoint(str(run / 'laws.ckpt'))
-    module.config.options.update(options)
     module.model.scaling.offset += offset
     em.distil(module)
-    assert seen == [(turned, True)]
-
-
-def test_motion_may_be_told(make, tmp_path):
-    em, _ = make(tmp_path, EMSettings(interval=0.1, half_width=0))
-    assert em.motion == {'interval': 0.1, 'half_width': None}
+    assert seen == [(offset == 0, True)]
 
 
 def test_what_cannot_work_is_told_before_the_work(make, tmp_path):
+    em, _ = make(tmp_path, EMSettings(interval=0.1, half_width=0))
+    assert em.motion == {'interval': 0.1, 'half_width': None}
     with pytest.raises(ValueError, match='num_distilled'):
         make(tmp_path, EMSettings(num_distilled=15))
     em, module = make(tmp_path)

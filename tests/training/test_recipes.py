@@ -58,14 +58,13 @@ def graph(model, batch):
     return model.latent.encode_types(types)
 
 
-@pytest.mark.parametrize('model', [NRI, FNRI, SFNRI])
-def test_units_come_from_what_they_are_fitted_to(model, batch):
+def test_units_come_from_what_they_are_fitted_to(batch):
     whole = torch.cat([batch.x, batch.y], dim=1)
-    x = build(PaperRecipe(hidden_channels=8), batch, model).scaling(whole)
+    x = build(PaperRecipe(hidden_channels=8), batch).scaling(whole)
     for part in x.split(2, dim=-1):
         assert part.min().item() == pytest.approx(-1, abs=1e-6)
         assert part.max().item() == pytest.approx(1, abs=1e-6)
-    x = build(QuickRecipe(hidden_channels=8), batch, model).scaling(whole)
+    x = build(QuickRecipe(hidden_channels=8), batch).scaling(whole)
     for part in x.split(2, dim=-1):
         assert part.mean().item() == pytest.approx(0, abs=1e-6)
         assert part.std().item() == pytest.approx(1, abs=1e-6)
@@ -108,18 +107,12 @@ def test_networks_have_the_sizes_of_the_recipe(encoder, decoder, make_system):
 
 
 @pytest.mark.parametrize('recipe, values', [
-    (PaperRecipe, dict(hidden_channels=0)),
-    (PaperRecipe, dict(batch_size=-3)),
     (PaperRecipe, dict(learning_rate=math.nan)),
     (PaperRecipe, dict(max_epochs=0)),
-    (PaperRecipe, dict(max_steps=-2)),
     (PaperRecipe, dict(l2=-1e-3)),
     (PaperRecipe, dict(encoder='rnn')),
-    (PaperRecipe, dict(pred_steps=0)),
     (QuickRecipe, dict(max_steps=-1)),
-    (QuickRecipe, dict(warmup_steps=0)),
     (QuickRecipe, dict(focus=1.)),
-    (EMRecipe, dict(tau=0.)),
     (EMRecipe, dict(num_distilled=-1)),
     (EMSettings, dict(num_fitted=0)),
     (EMSettings, dict(interval=math.nan)),
@@ -230,9 +223,8 @@ def test_quick_rollouts_run_along_the_second_half(batch):
     y = model.scaling(batch.y)
     out = model.decoder(y, batch.edge_index, edge_attr, 4)
     expected = huber_nll(out, y[:, 1:], model.encoder.linear_step.scale, 0.02)
-    for generator in (None, torch.Generator()):
-        loss = recipe.reconstruction(model, batch, edge_attr, generator)
-        assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+    loss = recipe.reconstruction(model, batch, edge_attr, torch.Generator())
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
 
 
 def test_frames_in_focus_are_drawn_more_often():
