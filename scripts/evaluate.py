@@ -48,10 +48,6 @@ from pyg_fnri.training import RelationalInference, load_checkpoint
 from pyg_fnri.training.cli import errors_in_one_line
 from pyg_fnri.transforms import SplitTrajectory
 
-#: Systems in a batch, as in the paper: whether batches agree about what the
-#: model's labels mean depends on it.
-BATCH_SIZE = 128
-
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
@@ -61,10 +57,8 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='written by scripts/train.py')
     parser.add_argument('--root', default='datasets', metavar='DIR',
                         help='where data sets are kept, or made [%(default)s]')
-    parser.add_argument(
-        '--data', metavar='FILE',
-        help='where the trajectories of training are now, if '
-        'they were moved')
+    parser.add_argument('--data', metavar='FILE',
+                        help='where the trajectories of training are now')
     parser.add_argument('--split', default='test',
                         choices=('train', 'val', 'test'),
                         help='which systems [%(default)s]')
@@ -95,17 +89,23 @@ def main(argv: Optional[list[str]] = None) -> None:
             module.require('encoder', 'decoder')
         check_writable(out)
         dataset = open_systems(module, args)
-        report, types = measure(module, dataset, first_guess(module),
-                                BATCH_SIZE, 'evaluating')
+        report, types = measure(module, dataset, first_guess(module))
         report |= measure_guesses(module, dataset, args.root, args.data)
-        for name, infer in better_guesses(module, args).items():
-            report[name], types = measure(module, dataset, infer, BATCH_SIZE,
-                                          name)
+        # Better graphs, the best last.
+        if args.refine:
+            infer = partial(refine, module.model)
+            report['refined'], types = measure(module, dataset, infer,
+                                               'refined')
+        if args.samples is not None:
+            infer = partial(sample_posterior, module.model,
+                            num_samples=args.samples)
+            report['sampled'], types = measure(module, dataset, infer,
+                                               'sampled')
         best = best_metrics(report)
         laws = find_laws(module, dataset, best)
         if laws is not None and laws.error is not None:
             report['law_error'] = dict(zip(laws.names, laws.error))
-        print_report(module, dataset, report, BATCH_SIZE)
+        print_report(module, dataset, report)
         save_report(module, report, os.path.join(out, 'metrics.json'),
                     checkpoint=args.checkpoint, split=args.split)
         written = ['metrics.json']
@@ -135,19 +135,6 @@ def first_guess(module: RelationalInference) -> Callable[[Data], Graph]:
     if module.config.regime == 'true_graph':
         return lambda batch: (module.true_types(batch), None)
     return module.model.infer
-
-
-def better_guesses(
-        module: RelationalInference,
-        args: argparse.Namespace) -> dict[str, Callable[[Data], Graph]]:
-    """What is asked for beyond them, the best one last."""
-    guesses: dict[str, Callable[[Data], Graph]] = {}
-    if args.refine:
-        guesses['refined'] = partial(refine, module.model)
-    if args.samples is not None:
-        guesses['sampled'] = partial(sample_posterior, module.model,
-                                     num_samples=args.samples)
-    return guesses
 
 
 if __name__ == '__main__':

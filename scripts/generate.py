@@ -107,10 +107,9 @@ def print_card(splits: Sequence[ParticleSystems]) -> None:
         f'{train.name}: {train.system}; {train.num_particles} particles, '
         f'{train.x.shape[1]} frames, {train.frame_interval:g} s apart, seed '
         f'{train.seed}, split by {train.split_by}')
-    for dataset in splits:
-        console.print(f'  {dataset.processed_paths[0]}')
     rows: dict[str, list[Any]] = {}
     for dataset in splits:
+        console.print(f'  {dataset.processed_paths[0]}')
         share = interacting_share(dataset)
         rows[dataset.split] = [
             f'{len(dataset):,}', *share.values(),

@@ -36,16 +36,13 @@ import argparse
 import time
 from typing import Optional
 
-import pandas as pd
-
 from pyg_fnri.datasets.reading import Reading
 from pyg_fnri.evaluation import (
     OwnSystems,
     check_results,
     check_sizes,
     draw_graphs,
-    infer_each,
-    infer_shared,
+    infer_graphs,
     open_systems,
     present_results,
     write_results,
@@ -63,22 +60,16 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     parser = OptionParser(__doc__)
     parser.add_argument('--checkpoint', required=True, metavar='FILE',
                         help='written by scripts/train.py or scripts/em.py')
-    parser.add_argument(
-        '--data', required=True, metavar='FILE',
-        help='trajectories as for scripts/train.py, with the '
-        'same features')
+    parser.add_argument('--data', required=True, metavar='FILE',
+                        help='trajectories as for scripts/train.py')
     parser.add_fields(
         'how they are read, where not as in training', OwnData,
         ['system', 'time', 'particle', 'position', 'time_step', 'window'],
         ['velocity', 'mass', 'max_gap', 'edges', 'stride'])
-    parser.add_argument(
-        '--refine', action='store_true',
-        help='improve each graph by what the decoder makes of '
-        'the same frames')
-    parser.add_argument(
-        '--shared', action='store_true',
-        help='one graph for all systems, which must have the '
-        'same particles [a graph each]')
+    parser.add_argument('--refine', action='store_true',
+                        help='improve each graph by the decoder')
+    parser.add_argument('--shared', action='store_true',
+                        help='one graph for all systems, of the same particles')
     parser.add_argument('--out', required=True, metavar='DIR',
                         help='where results go; made if need be')
     parser.add_argument('--overwrite', action='store_true',
@@ -92,23 +83,25 @@ def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     start = time.monotonic()
     own = given(args, OwnData)
+    files = {name: own.get(name) for name in ('edges', 'window', 'stride')}
     with errors_in_one_line():
         check_results(args.out, args.overwrite)
         module = load_checkpoint(args.checkpoint)
         module.require('encoder', *['decoder'] * args.refine)
         dataset = open_systems(module.config, args.data, args.root,
-                               edges=own.get('edges'), window=own.get('window'),
-                               stride=own.get('stride'),
-                               reading=given(args, Reading))
+                               given(args, Reading), **files)
         check_sizes(module.units, dataset._data.x)
-        infer = infer_shared if args.shared else infer_each
-        table, network, first = infer(module, dataset, args.refine)
-        pictures = draw_graphs(module, first, dataset.system_names[:len(first)],
+        found = infer_graphs(module, dataset, args.refine, args.shared)
+        pictures = draw_graphs(module, found.first, dataset.system_names,
                                dataset.particle_names[0])
-        write_results(args.out, table, network, pictures)
+        write_results(args.out, found.table, found.network, pictures)
     print(f'{describe(module, dataset, args.shared)} in '
           f'{time.monotonic() - start:.1f} seconds')
-    print_summary(table)
+    for layer, rows in found.table.groupby('layer'):
+        shares = rows['type'].value_counts(normalize=True).sort_index()
+        words = [f'type {kind} {share:.1%}' for kind, share in shares.items()]
+        print(f"layer {layer}: {', '.join(words)} of the candidate edges; "
+              f"mean probability {rows['probability'].mean():.2f}")
     if args.shared and 'window' in own:
         print('windows of one recording are not independent: these '
               'probabilities are overconfident')
@@ -125,17 +118,6 @@ def describe(module: RelationalInference, dataset: OwnSystems,
     frames = f', the first {observed} of {num_steps} frames,' * (num_steps
                                                                  > observed)
     return f"{'one graph of ' * shared}{number}{frames}"
-
-
-def print_summary(table: pd.DataFrame) -> None:
-    """What was found, and how sure the model is of it."""
-    for layer, rows in table.groupby('layer'):
-        shares = rows['type'].value_counts(normalize=True).sort_index()
-        print(f'layer {layer}: ' +
-              ', '.join(f'type {kind} {share:.1%}'
-                        for kind, share in shares.items()) +
-              f' of the candidate edges; mean probability '
-              f'{rows["probability"].mean():.2f}')
 
 
 if __name__ == '__main__':

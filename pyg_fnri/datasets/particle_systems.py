@@ -114,6 +114,10 @@ class ParticleSystems(StoredSystems):
         self.num_particles = operator.index(num_particles)
         train, val, test = map(operator.index, num_systems)
         self.num_systems = (train, val, test)
+        if min(self.num_systems) < 1 or self.num_particles < 2:
+            raise ValueError(f'Each split takes a system and each system two '
+                             f'particles, but num_systems is {num_systems} and '
+                             f'num_particles {num_particles}.')
         self.seed = operator.index(seed)
         recipe = {
             'split': split,
@@ -193,6 +197,10 @@ class GraphSplit:
         self.seed = seed
         place = np.sort(self._place(draw(NUM_SHOWN)))
         last = np.flatnonzero(np.diff(place, append=2.0))  # Of each class.
+        if len(last) < 3:
+            raise ValueError(
+                f'Up to relabelling of particles, graphs are of {len(last)} '
+                f'kinds, but three splits need 3; have more particles.')
         mass = (last + 1) / len(place)
         # Where the mass is nearest to what it should be.
         test = int(np.abs(mass[:-2] - SHARE).argmin())

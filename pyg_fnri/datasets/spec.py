@@ -12,6 +12,7 @@ from pyg_fnri.datasets.nri_folder import NRIFolder
 from pyg_fnri.datasets.particle_systems import ParticleSystems
 from pyg_fnri.datasets.reading import content_digest, is_array
 from pyg_fnri.datasets.trajectory_table import TrajectoryTable
+from pyg_fnri.simulation import Newtonian
 from pyg_fnri.transforms import NearestNeighbours, WithinRadius
 
 Systems = Union[ParticleSystems, TrajectoryTable, NRIFolder]
@@ -143,7 +144,8 @@ def frame_interval(description: Mapping[str, Any],
 
 def length_unit(dataset: Systems) -> str:
     """The unit of positions, as axes of pictures have it."""
-    return 'm' if isinstance(dataset, ParticleSystems) else OWN_UNIT
+    system = getattr(dataset, 'system', None)  # Oscillators have no metre.
+    return 'm' if isinstance(system, Newtonian) else OWN_UNIT
 
 
 def box_half_width(dataset: Systems) -> Optional[float]:

@@ -3,7 +3,6 @@ what it infers of other systems."""
 from pyg_fnri.evaluation.evaluate import (
     Graph,
     evaluate,
-    fitting_horizons,
     measure,
     measure_guesses,
 )
@@ -13,8 +12,7 @@ from pyg_fnri.evaluation.infer import (
     check_results,
     check_sizes,
     draw_graphs,
-    infer_each,
-    infer_shared,
+    infer_graphs,
     observe,
     open_systems,
     present_results,
@@ -40,9 +38,7 @@ __all__ = [
     'draw_graphs',
     'evaluate',
     'find_laws',
-    'fitting_horizons',
-    'infer_each',
-    'infer_shared',
+    'infer_graphs',
     'law_curves',
     'make_table',
     'measure',

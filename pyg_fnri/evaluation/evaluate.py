@@ -1,7 +1,6 @@
 """What a trained model is worth: graphs, their probabilities, rollouts."""
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any, Optional
 
 import torch
@@ -27,17 +26,17 @@ from pyg_fnri.training import RelationalInference
 #: :obj:`[num_edges, K_a]` for each layer; None where the types are given.
 Graph = tuple[Tensor, Optional[Sequence[Tensor]]]
 
+#: Systems in a batch, as in the paper: whether batches agree about what the
+#: model's labels mean depends on it.
+BATCH_SIZE = 128
+
 
 @torch.no_grad()
-def evaluate(
-    model: RelationalAutoEncoder,
-    batches: Iterable[Data],
-    units: Scaling,
-    num_edge_types: Sequence[int],
-    horizons: Sequence[int] = (1, 10, 20),
-    infer: Optional[Callable[[Data], Graph]] = None,
-    linear_step: Optional[LinearStep] = None,
-) -> dict[str, Any]:
+def evaluate(model: RelationalAutoEncoder, batches: Iterable[Data],
+             units: Scaling, num_edge_types: Sequence[int],
+             horizons: Sequence[int] = (1, 10, 20),
+             infer: Optional[Callable[[Data], Graph]] = None,
+             linear_step: Optional[LinearStep] = None) -> dict[str, Any]:
     """Measures a model on batches of systems: the graph is inferred from
     :obj:`x`; rollouts run along :obj:`y` with the most probable types, after
     the burn-in of a recurrent decoder.
@@ -68,8 +67,8 @@ def evaluate(
     graphs: list[EdgePosterior] = []
     rollouts: dict[str, RolloutMSE] = {}
     first, num_systems = model.decoder.burn_in - 1, 0
-    fitting: list[int] = []
     for batch in batches:
+        num_systems += getattr(batch, 'num_graphs', 1)  # A single Data.
         edge_type, posterior = (infer or model.infer)(batch)
         if posterior is not None:
             label = batch.get('edge_label')
@@ -77,24 +76,32 @@ def evaluate(
                 EdgePosterior(edge_type.cpu(), [q.cpu() for q in posterior],
                               batch.edge_index.cpu(),
                               None if label is None else label.cpu()))
-        if horizons:
-            fitting = fitting or fitting_horizons(batch, horizons, first + 1)
-            y = units(batch.y)[:, first:]
-            edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
-            predict: dict[str, Callable[[int], Tensor]] = {
-                'rollout_mse':
-                lambda h: units(
-                    model.decode(batch.y, batch.edge_index, edge_attr, h))
-                [:, first:],
-                'static_mse':
-                partial(static_rollout, y),
+        if not horizons:
+            continue
+        if not rollouts:
+            fitting = _fitting_horizons(batch, horizons, first + 1)
+        y = units(batch.y)[:, first:]
+        edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
+        frames = {
+            'rollout_mse': {
+                h:
+                units(model.decode(batch.y, batch.edge_index, edge_attr,
+                                   h))[:, first:]
+                for h in fitting
+            },
+            'static_mse': {
+                h: static_rollout(y, h)
+                for h in fitting
+            },
+        }
+        if linear_step is not None:
+            frames['linear_mse'] = {
+                h: linear_rollout(linear_step, y, h)
+                for h in fitting
             }
-            if linear_step is not None:
-                predict['linear_mse'] = partial(linear_rollout, linear_step, y)
-            for name, rollout in predict.items():
-                metric = rollouts.setdefault(name, RolloutMSE(fitting))
-                metric.update({h: rollout(h) for h in fitting}, y[:, 1:])
-        num_systems += getattr(batch, 'num_graphs', 1)  # A single Data.
+        for name, predictions in frames.items():
+            metric = rollouts.setdefault(name, RolloutMSE(fitting))
+            metric.update(predictions, y[:, 1:])
     if not num_systems:
         raise ValueError('The data set holds no systems to evaluate on.')
     report: dict[str, Any] = {'num_systems': num_systems}
@@ -106,10 +113,9 @@ def evaluate(
     return report
 
 
-def fitting_horizons(data: Data, horizons: Sequence[int],
-                     burn_in: int = 1) -> list[int]:
-    """Those of the horizons that fit into the continuation :obj:`y`, after
-    its first :obj:`burn_in` frames."""
+def _fitting_horizons(data: Data, horizons: Sequence[int],
+                      burn_in: int) -> list[int]:
+    """Those that fit into the continuation, after its first frames."""
     if data.get('y') is None:
         raise ValueError('These systems have no continuation y to compare '
                          'rollouts with; split their trajectories with '
@@ -122,36 +128,29 @@ def fitting_horizons(data: Data, horizons: Sequence[int],
     return fitting
 
 
-def measure(
-    module: RelationalInference,
-    dataset: Systems,
-    infer: Callable[[Data], Graph],
-    batch_size: int = 128,
-    doing: str = 'evaluating',
-) -> tuple[dict[str, Any], Tensor]:
+def measure(module: RelationalInference, dataset: Systems,
+            infer: Callable[[Data], Graph],
+            doing: str = 'evaluating') -> tuple[dict[str, Any], Tensor]:
     """What :func:`evaluate` says of a trained module on a data set, and the
-    seconds that it takes (:obj:`seconds`), with the progress on the terminal.
-
-    Returns:
-        The report, and the types that are inferred for the first batch,
-        :obj:`[num_edges, num_layers]`.
+    seconds that it takes (:obj:`seconds`), with the progress on the terminal;
+    and the types :obj:`[num_edges, num_layers]` inferred for the first batch.
     """
-    first: list[Tensor] = []
+    types: list[Tensor] = []
 
     def infer_and_keep(batch: Data) -> Graph:
         graph = infer(batch)
-        if not first:
-            first.append(graph[0])
+        if not types:
+            types.append(graph[0])
         return graph
 
     start = time.monotonic()
-    batches = track(SystemLoader(dataset, batch_size), doing, transient=True)
+    batches = track(SystemLoader(dataset, BATCH_SIZE), doing, transient=True)
     horizons = HORIZONS if module.is_trained('decoder') else ()
     report = evaluate(module.model, batches, module.units,
                       module.config.num_edge_types, horizons, infer_and_keep,
                       module.linear_step)
     report['seconds'] = time.monotonic() - start
-    return report, first[0]
+    return report, types[0]
 
 
 def measure_guesses(module: RelationalInference, dataset: Systems, root: str,
@@ -162,7 +161,8 @@ def measure_guesses(module: RelationalInference, dataset: Systems, root: str,
     if module.config.regime == 'true_graph' or 'edge_label' not in dataset[0]:
         return {}
     train = open_dataset(module.config.data, root, 'train', data=data)
-    train_label, label = (torch.cat(
-        [b.edge_label for b in SystemLoader(systems, 1000)])
-                          for systems in (train, dataset))
+    train_label, label = [
+        torch.cat([batch.edge_label for batch in SystemLoader(systems, 1000)])
+        for systems in (train, dataset)
+    ]
     return guessing_accuracy(train_label, label, module.config.num_edge_types)

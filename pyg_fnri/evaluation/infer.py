@@ -3,7 +3,7 @@ as tables, networks and pictures."""
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
 import networkx as nx
@@ -39,17 +39,15 @@ OwnSystems = Union[TrajectoryTable, NRIFolder]
 #: Files of inferred graphs, all that there can be.
 RESULTS = ('edges.csv', 'graphs.graphml', 'graph.png', 'heatmap.png',
            'trajectories.png')
+#: Systems that are drawn, at the most.
+NUM_DRAWN = 4
 #: How many times larger or smaller trajectories may be than in training.
 MAX_RATIO = 20.
 
 
-def open_systems(
-    config: Config,
-    data: str,
-    root: str,
-    reading: Optional[Mapping[str, Any]] = None,
-    **files: Any,
-) -> OwnSystems:
+def open_systems(config: Config, data: str, root: str,
+                 reading: Optional[Mapping[str, Any]] = None,
+                 **files: Any) -> OwnSystems:
     """Opens trajectories that a model was not trained on, whole; of a folder
     those of the test split. Candidate edges are chosen as in training.
 
@@ -57,8 +55,7 @@ def open_systems(
         config: That of the model.
         data: The trajectories.
         root: Where data sets are kept.
-        reading: How they are read, where it differs from how those of
-            training were.
+        reading: How they are read, where not as those of training were.
         files: `edges`, `window` and `stride`, as for
             :func:`~pyg_fnri.datasets.spec.describe_files`.
     """
@@ -72,12 +69,11 @@ def open_systems(
         raise ValueError(f"The model was trained on particles whose masses "
                          f"are known, by mass={mass}, and those of '{data}' "
                          f"are not; say by mass=NAME which feature holds them.")
-    description = describe_files(
-        data, num_observed=config.num_observed, reading=reading, **files, **{
-            option: config.data[option]
-            for option in ('neighbours', 'radius', 'directed')
-            if option in config.data
-        })
+    for name in ('neighbours', 'radius', 'directed'):
+        if name in config.data:
+            files[name] = config.data[name]
+    description = describe_files(data, num_observed=config.num_observed,
+                                 reading=reading, **files)
     split = 'test' if 'folder' in description['files'] else 'all'
     dataset = open_dataset(description, root, split)
     assert isinstance(dataset, (TrajectoryTable, NRIFolder))
@@ -112,11 +108,11 @@ def check_sizes(units: Scaling, x: Tensor) -> None:
     """Warns of trajectories :obj:`[num_nodes, T, F]` that are far larger or
     smaller than those of training, which :obj:`units` are fitted to: in
     another unit, graphs would be wrong, and nothing else would tell."""
-    halves = split_quantities(units(x))
+    parts = split_quantities(units(x))
     names = ['Positions', 'Velocities']
-    if len(halves) != 2:
-        names = [f'Feature {i}' for i in range(len(halves))]
-    for name, values in zip(names, halves):
+    if len(parts) != 2:
+        names = [f'Feature {i}' for i in range(len(parts))]
+    for name, values in zip(names, parts):
         some = values.flatten()[::max(1, values.numel() // 1_000_000)]
         low, high = some.quantile(torch.tensor([0.01, 0.99])).tolist()
         ratio = (high - low) / 2  # Of those of training, -1 to 1.
@@ -136,105 +132,86 @@ class InferredGraphs(NamedTuple):
     first: list[tuple[Data, Refined]]
 
 
-def infer_each(module: RelationalInference, dataset: OwnSystems,
-               refined: bool = False, batch_size: int = 100,
-               num_first: int = 4) -> InferredGraphs:
-    """Infers a graph for each system, with whole trajectories, and refines it
-    if asked (:func:`~pyg_fnri.inference.refine`); at the most
-    :obj:`num_first` systems are given back by themselves."""
-    parts: list[Data] = []
-    posteriors: list[list[Tensor]] = []
-    for batch in _batches(module, dataset, batch_size):
-        edge_type, posterior = (refine(module.model, batch)
-                                if refined else module.model.infer(batch))
-        # Without the trajectories. PyG shifts what is called a batch, too.
-        parts.append(
-            Data(edge_index=batch.edge_index, edge_type=edge_type,
-                 system_batch=batch.batch, num_nodes=batch.num_nodes))
-        posteriors.append(posterior)
-    joined = Batch.from_data_list(parts)
-    joined.batch = joined.system_batch  # Of systems, not of batches of them.
-    graph = Refined(joined.edge_type,
-                    [torch.cat(layer) for layer in zip(*posteriors)])
-    owner = joined.batch[joined.edge_index[1]]
-    first = [(data,
-              Refined(graph.edge_type[owner == i],
-                      [q[owner == i] for q in graph.posterior]))
-             for i, data in enumerate(_first(module, dataset, num_first))]
-    return _convert(module, joined, graph, dataset.system_names,
-                    dataset.particle_names, first)
+def infer_graphs(module: RelationalInference, dataset: OwnSystems,
+                 refined: bool = False, shared: bool = False,
+                 batch_size: int = 100) -> InferredGraphs:
+    """Infers a graph for each system, with whole trajectories.
 
-
-def infer_shared(module: RelationalInference, dataset: OwnSystems,
-                 refined: bool = False, batch_size: int = 100,
-                 num_first: int = 4) -> InferredGraphs:
-    """Infers one graph for all systems, which must have the same particles,
-    see :func:`~pyg_fnri.inference.shared_graph`; arguments as of
-    :func:`infer_each`. The table has no column `system`."""
-    names, particles = dataset.system_names, dataset.particle_names
-    for name, own in zip(names, particles):
-        if own != particles[0]:
-            odd = [p for p in own if p not in particles[0]]
-            odd += [p for p in particles[0] if p not in own]
-            raise ValueError(f"Systems that share a graph have the same "
-                             f"particles, but {odd[0]!r} is in only one of "
-                             f"the systems {names[0]!r} and {name!r}; infer a "
-                             f"graph for each.")
-    graph = shared_graph(module.model, _batches(module, dataset, batch_size),
-                         refined, names)
-    first = [(data, graph) for data in _first(module, dataset, num_first)]
-    found = _convert(module, first[0][0], graph, ['all'], particles[:1], first)
-    return found._replace(table=found.table.drop(columns='system'))
-
-
-def _batches(module: RelationalInference, dataset: OwnSystems,
-             batch_size: int) -> Iterator[Batch]:
-    """All systems, as the model looks at them."""
-    for batch in track(SystemLoader(dataset, batch_size), 'inferring',
-                       transient=True):
-        yield observe(batch, module.config.num_observed)
-
-
-def _first(module: RelationalInference, dataset: OwnSystems,
-           number: int) -> list[Data]:
-    """The first systems, likewise."""
-    number = min(number, len(dataset))
-    return [
-        observe(dataset[i], module.config.num_observed) for i in range(number)
+    Args:
+        module: A trained module.
+        dataset: The systems.
+        refined: Refine each, see :func:`~pyg_fnri.inference.refine`.
+        shared: Infer one graph for all, which must have the same particles,
+            see :func:`~pyg_fnri.inference.shared_graph`; the table has no
+            column `system` then.
+        batch_size: Systems that are looked at together.
+    """
+    model, num_observed = module.model, module.config.num_observed
+    systems, particles = dataset.system_names, dataset.particle_names
+    batches = (observe(batch, num_observed) for batch in track(
+        SystemLoader(dataset, batch_size), 'inferring', transient=True))
+    first = [
+        observe(dataset[i], num_observed)
+        for i in range(min(NUM_DRAWN, len(dataset)))
     ]
-
-
-def _convert(module: RelationalInference, data: Data, graph: Refined,
-             systems: Sequence[Any], particles: Sequence[Sequence[Any]],
-             first: list[tuple[Data, Refined]]) -> InferredGraphs:
-    """The graphs as a table and as networkx has them."""
+    if shared:
+        for name, own in zip(systems, particles):
+            if own != particles[0]:
+                odd = [p for p in own if p not in particles[0]]
+                odd += [p for p in particles[0] if p not in own]
+                raise ValueError(f"Systems that share a graph have the same "
+                                 f"particles, but {odd[0]!r} is in only one "
+                                 f"of the systems {systems[0]!r} and {name!r}; "
+                                 f"infer a graph for each.")
+        graph = shared_graph(model, batches, refined, systems)
+        data, graphs = first[0], [graph] * len(first)
+        systems, particles = ['all'], particles[:1]
+    else:
+        parts: list[Data] = []
+        posteriors: list[Sequence[Tensor]] = []
+        for batch in batches:
+            edge_type, posterior = (refine(model, batch)
+                                    if refined else model.infer(batch))
+            # Without the trajectories. PyG shifts what is called a batch.
+            parts.append(
+                Data(edge_index=batch.edge_index, edge_type=edge_type,
+                     system_batch=batch.batch, num_nodes=batch.num_nodes))
+            posteriors.append(posterior)
+        data = Batch.from_data_list(parts)
+        data.batch = data.system_batch  # Of systems, not of batches of them.
+        graph = Refined(data.edge_type,
+                        [torch.cat(q) for q in zip(*posteriors)])
+        owner = data.batch[data.edge_index[1]]
+        graphs = [
+            Refined(graph.edge_type[owner == i],
+                    [q[owner == i] for q in graph.posterior])
+            for i in range(len(first))
+        ]
     names: dict[str, Any] = {
         'probability': graph.posterior,
         'systems': systems,
         'particles': particles,
     }
-    undirected = module.model.latent.undirected
+    table = to_pandas(data, graph.edge_type, **names)
+    network = to_networkx(data, graph.edge_type,
+                          undirected=model.latent.undirected, **names)
     return InferredGraphs(
-        to_pandas(data, graph.edge_type, **names),
-        to_networkx(data, graph.edge_type, undirected=undirected, **names),
-        first)
+        table.drop(columns='system') if shared else table, network,
+        list(zip(first, graphs)))
 
 
 def draw_graphs(module: RelationalInference,
                 first: Sequence[tuple[Data, Refined]], systems: Sequence[Any],
                 particles: Sequence[Any]) -> dict[str, Figure]:
     """Draws the graph of the first system, how probable its interactions are,
-    and where systems go from their last observed frame, where there is
-    something to show.
+    and where systems go from their last observed frame, as far as there is
+    something to show: pictures by the names of their files.
 
     Args:
         module: A trained module.
         first: As of :class:`InferredGraphs`.
         systems: What each of them is called.
         particles: What the particles of the first one are called.
-
-    Returns:
-        The pictures, by the names of their files.
     """
     data, graph = first[0]
     out: dict[str, Figure] = {}
@@ -247,19 +224,18 @@ def draw_graphs(module: RelationalInference,
                                             interacts.clamp(0, 1), particles)
     # As many frames as were looked at are as many as make a clear picture.
     num_steps = min(data.y.size(1) - 1, data.x.size(1))
-    if (num_steps == 0 or data.x.size(2) < 4
-            or not module.is_trained('decoder')):
-        return out  # Nothing to compare or to predict, or no plane to draw in.
-    batch = Batch.from_data_list([data for data, _ in first])
-    steps = module.model.predict_trajectory(
-        batch, num_steps, torch.cat([graph.edge_type for _, graph in first]))
-    paths = torch.cat([batch.y[:, :1], steps], dim=1)
-    predicted = paths.split(batch.ptr.diff().tolist())
-    tell_diverged(predicted)
-    out['trajectories.png'] = plot_trajectories(
-        predicted, [d.y[:, :num_steps + 1] for d, _ in first],
-        observed=[d.x for d, _ in first],
-        titles=[f'system {name}' for name in systems], unit=OWN_UNIT)
+    planar = data.x.size(2) >= 4
+    if num_steps and planar and module.is_trained('decoder'):
+        batch = Batch.from_data_list([data for data, _ in first])
+        types = torch.cat([graph.edge_type for _, graph in first])
+        steps = module.model.predict_trajectory(batch, num_steps, types)
+        paths = torch.cat([batch.y[:, :1], steps], dim=1)
+        predicted = paths.split(batch.ptr.diff().tolist())
+        tell_diverged(predicted)
+        out['trajectories.png'] = plot_trajectories(
+            predicted, [d.y[:, :num_steps + 1] for d, _ in first],
+            observed=[d.x for d, _ in first],
+            titles=[f'system {name}' for name in systems], unit=OWN_UNIT)
     return out
 
 

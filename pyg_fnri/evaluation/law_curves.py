@@ -42,11 +42,8 @@ class LawCurves(NamedTuple):
         the distances of pairs that it acts on; None without true laws."""
         if self.true is None:
             return None
-        return [
-            relative_law_error(self.distance, learned[None], true[None],
-                               seen).item()
-            for learned, true, seen in zip(self.learned, self.true, self.seen)
-        ]
+        rows = zip(self.learned[:, None], self.true[:, None], self.seen)
+        return [relative_law_error(self.distance, *row).item() for row in rows]
 
     @property
     def force_unit(self) -> str:
@@ -57,23 +54,18 @@ class LawCurves(NamedTuple):
         """Writes a CSV table: a column of distances, `distance_m` if they are
         in metre, of each true law and of each learned one."""
         column = 'distance_m' if self.unit == 'm' else 'distance'
-        table = {column: self.distance}
+        frame = DataFrame({column: self.distance.numpy()})
         if self.true is not None:
-            names = [f'{name}_true' for name in self.names]
-            table.update(zip(names, self.true))
-        table.update(zip(self.names, self.learned))
-        frame = DataFrame({key: law.numpy() for key, law in table.items()})
+            frame[[f'{name}_true' for name in self.names]] = self.true.T
+        frame[self.names] = self.learned.T
         with written_whole(path) as part:
             frame.to_csv(part, index=False)
 
 
 @torch.no_grad()
-def law_curves(
-    layer: ForceLawDecoder,
-    dataset: Systems,
-    relabelling: Optional[Relabelling] = None,
-    num_systems: int = 200,
-) -> LawCurves:
+def law_curves(layer: ForceLawDecoder, dataset: Systems,
+               relabelling: Optional[Relabelling] = None,
+               num_systems: int = 200) -> LawCurves:
     """The laws found, in the order of the true forces where one is known.
 
     Args:
@@ -109,8 +101,7 @@ def law_curves(
                                       batch.edge_label.T):
         for kind in range(1, num_types):
             names.append(name if num_types == 2 else f'{name} {kind}')
-            own = apart[label == kind]
-            own = own[own > 0]
+            own = apart[(label == kind)[:, None] & (apart > 0)]
             acted.append(own if own.numel() else seen)
     return LawCurves(names, distance, learned[channels], true, acted)
 

@@ -13,12 +13,9 @@ from torch import Tensor
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.datasets.spec import Systems, box_half_width, length_unit
 from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.evaluation.evaluate import BATCH_SIZE
 from pyg_fnri.evaluation.law_curves import LawCurves
-from pyg_fnri.evaluation.published import (
-    ACCURACY,
-    HORIZONS,
-    ROLLOUT_MSE,
-)
+from pyg_fnri.evaluation.published import ACCURACY, HORIZONS, ROLLOUT_MSE
 from pyg_fnri.metrics import Relabelling
 from pyg_fnri.nn import per_mass
 from pyg_fnri.plot import (
@@ -44,34 +41,27 @@ BEYOND = {
 }
 #: What the numbers of a saved report mean.
 UNITS = {
-    'edge_accuracy':
-    'fraction; one relabelling for all systems',
-    'rollout_mse':
-    'mean square of min-max scaled features',
-    'entropy':
-    'nats',
-    'calibration_error':
-    'fraction; 15 bins of equal width',
-    'law_error':
-    'fraction; at the distances seen of pairs that it acts on, '
-    '1 to 99 %',
+    'edge_accuracy': 'fraction; one relabelling for all systems',
+    'rollout_mse': 'mean square of min-max scaled features',
+    'entropy': 'nats',
+    'calibration_error': 'fraction; 15 bins of equal width',
+    'law_error': 'fraction; at distances of pairs that it acts on, 1 to 99 %',
 }
 Metrics = Mapping[str, Any]
 Rows = dict[str, Sequence[Optional[float]]]
 
 
-def print_report(module: RelationalInference, dataset: Systems, report: Metrics,
-                 batch_size: int) -> None:
+def print_report(module: RelationalInference, dataset: Systems,
+                 report: Metrics) -> None:
     """Prints the paper's tables 1 and 2, our rows last, and what comes on
     top; no accuracies where the truth is not known.
 
     Args:
         module: What has been measured.
         dataset: On which systems.
-        report: What :func:`~pyg_fnri.evaluation.evaluate` gives, with that of
+        report: What :func:`~pyg_fnri.evaluation.measure` gives, with that of
             better graphs as :obj:`refined` and :obj:`sampled`, and
             :obj:`law_error` by the names of the laws, where there are some.
-        batch_size: Systems in a batch.
     """
     config, console = module.config, Console()
     where = f"{dataset.name}, {report['num_systems']} systems"
@@ -103,7 +93,7 @@ def print_report(module: RelationalInference, dataset: Systems, report: Metrics,
             agreement = metrics['relabelling_consistency']
             print(f"{title}: relabelling found: {metrics['relabelling']}; "
                   f"{agreement['share']:.1%} of {agreement['num_batches']} "
-                  f"batches of {batch_size} systems agree")
+                  f"batches of {BATCH_SIZE} systems agree")
     if 'law_error' in report:
         errors = ', '.join(f'{name} {error:.1%}'
                            for name, error in report['law_error'].items())
@@ -131,19 +121,18 @@ def accuracy_rows(reports: Mapping[str, Metrics], model: str,
                   dataset: str) -> Rows:
     """Edge accuracies in per cent: the paper's table 1, those of guesses,
     which the first report may hold, then ours."""
-    first = next(iter(reports.values()))
-    ours = {
-        'random, ours': first.get('random_accuracy'),
-        'majority class': first.get('majority_accuracy')
-    }
-    for row, report in reports.items():
-        ours[f'{row}, strict'] = report['edge_accuracy']
-        ours[f"{row}, authors' joint metric"] = report['joint_edge_accuracy']
     kinds = 'random', f'{model} (learned)', f'{model} (supervised)'
-    return _paper_rows(ACCURACY, dataset, kinds) | {
-        row: _all_layers(accuracy, 100)
-        for row, accuracy in ours.items() if accuracy is not None
-    }
+    rows = _paper_rows(ACCURACY, dataset, kinds)
+    first = next(iter(reports.values()))
+    for row, kind in (('random, ours', 'random_accuracy'),
+                      ('majority class', 'majority_accuracy')):
+        if kind in first:
+            rows[row] = _all_layers(first[kind], 100)
+    for row, report in reports.items():
+        rows[f'{row}, strict'] = _all_layers(report['edge_accuracy'], 100)
+        rows[f"{row}, authors' joint metric"] = _all_layers(
+            report['joint_edge_accuracy'], 100)
+    return rows
 
 
 def error_rows(reports: Mapping[str, Metrics], model: str,
@@ -152,22 +141,19 @@ def error_rows(reports: Mapping[str, Metrics], model: str,
     a model, then ours."""
     first = next(iter(reports.values()))
     kinds = 'static', f'{model} (learned)', f'{model} (true graph)'
-    paper: Rows = {
+    rows: Rows = {
         row: [dict(zip(HORIZONS, values)).get(h) for h in first['rollout_mse']]
         for row, values in _paper_rows(ROLLOUT_MSE, dataset, kinds).items()
     }
     ours = {
-        'static, ours': first.get('static_mse'),
-        'linear step': first.get('linear_mse'),
-        **{
-            row: report['rollout_mse']
-            for row, report in reports.items()
-        }
+        'static, ours': first.get('static_mse', {}),
+        'linear step': first.get('linear_mse', {})
     }
-    return paper | {
-        row: [1e5 * v for v in errors.values()]
-        for row, errors in ours.items() if errors is not None
-    }
+    ours |= {row: report['rollout_mse'] for row, report in reports.items()}
+    for row, errors in ours.items():
+        if errors:
+            rows[row] = [1e5 * error for error in errors.values()]
+    return rows
 
 
 def beyond_rows(report: Metrics) -> Rows:
@@ -193,14 +179,14 @@ def _all_layers(metric: Any, scale: float) -> list[Optional[float]]:
     return [None if value is None else scale * value for value in values]
 
 
-def best_metrics(report: Mapping[str, Any]) -> Mapping[str, Any]:
+def best_metrics(report: Metrics) -> Metrics:
     """Those of the best way to infer graphs."""
-    return next((report[way] for way in reversed(BETTER) if way in report),
-                report)
+    ways = [report[way] for way in BETTER if way in report]
+    return [report, *ways][-1]
 
 
 def layer_names(module: RelationalInference,
-                metrics: Optional[Mapping[str, Any]] = None) -> list[str]:
+                metrics: Optional[Metrics] = None) -> list[str]:
     """Names of the true layer-graphs, or of those predicted where metrics
     are without truth."""
     if metrics is None or 'relabelling' in metrics:
@@ -210,25 +196,26 @@ def layer_names(module: RelationalInference,
     return [f'predicted layer {layer}' for layer in range(num_layers)]
 
 
-def save_report(module: RelationalInference, report: Mapping[str, Any],
-                path: str, **about: Any) -> None:
+def save_report(module: RelationalInference, report: Metrics, path: str,
+                **about: Any) -> None:
     """Writes all numbers as JSON, with what they are numbers of and what else
     is to be said about them."""
     config = module.config
+    kept = 'model', 'regime', 'recipe', 'options', 'seed', 'data'
     plain = {
         **_readable(report), 'layers': list(config.names),
         'units': UNITS,
         **about, 'config': {
             key: getattr(config, key)
-            for key in ('model', 'regime', 'recipe', 'options', 'seed', 'data')
+            for key in kept
         }
     }
     with written_whole(path) as part:
-        with open(part, 'w') as file:
+        with open(part, 'w', encoding='utf-8') as file:
             json.dump(plain, file, indent=2)
 
 
-def _readable(report: Mapping[str, Any]) -> dict[str, Any]:
+def _readable(report: Metrics) -> dict[str, Any]:
     """With relabellings in words."""
     return {
         key:
@@ -238,36 +225,28 @@ def _readable(report: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def write_pictures(
-    module: RelationalInference,
-    dataset: Systems,
-    metrics: Mapping[str, Any],
-    edge_type: Tensor,
-    laws: Optional[LawCurves],
-    out: str,
-    num_drawn: int = 4,
-) -> list[str]:
+def write_pictures(module: RelationalInference, dataset: Systems,
+                   metrics: Metrics, edge_type: Tensor,
+                   laws: Optional[LawCurves], out: str,
+                   num_drawn: int = 4) -> list[str]:
     """Draws rollouts, a graph, how far probabilities can be trusted, and force
-    laws, as far as there are.
+    laws, as far as there are; gives the names of the files.
 
     Args:
         module: A trained module.
         dataset: Its systems.
-        metrics: What :func:`~pyg_fnri.evaluation.evaluate` says of them.
-        edge_type: Predicted types :obj:`[num_edges, num_layers]` of the first
-            batch of them.
+        metrics: What :func:`~pyg_fnri.evaluation.measure` says of them.
+        edge_type: And the types that it gives, of the first batch.
         laws: The force laws, where there are some.
         out: The directory that pictures are written into.
         num_drawn: Systems whose rollouts are drawn, at the most.
-
-    Returns:
-        The names of the files.
     """
     relabelling = metrics.get('relabelling')
     pictures: dict[str, Figure] = {}
     if 'rollout_mse' in metrics and module.config.in_channels >= 4:
-        pictures['trajectories.png'] = draw_rollouts(module, dataset, edge_type,
-                                                     relabelling, num_drawn)
+        pictures['trajectories.png'] = _draw_rollouts(module, dataset,
+                                                      edge_type, relabelling,
+                                                      num_drawn)
     data = dataset[0]
     if 'entropy' in metrics and data.num_edges:  # It has been inferred.
         types = edge_type[:data.num_edges]
@@ -279,14 +258,10 @@ def write_pictures(
         bins, errors = metrics['reliability'], metrics['calibration_error']
         panels = dict(zip(layer_names(module), bins['layers']))
         pictures['reliability.png'] = plot_reliability(
-            {
-                'combined': bins['combined'],
-                **panels
-            }, [errors['combined'], *errors['layers']])
+            dict(combined=bins['combined'], **panels),
+            [errors['combined'], *errors['layers']])
     if laws is not None:
-        pictures['laws.png'] = plot_laws(laws.distance, laws.learned, laws.true,
-                                         names=laws.names, seen=laws.seen,
-                                         errors=laws.error, unit=laws.unit,
+        pictures['laws.png'] = plot_laws(**laws._asdict(), errors=laws.error,
                                          force_unit=laws.force_unit)
     for name, picture in pictures.items():
         with written_whole(os.path.join(out, name)) as path:
@@ -295,15 +270,11 @@ def write_pictures(
 
 
 @torch.no_grad()
-def draw_rollouts(
-    module: RelationalInference,
-    dataset: Systems,
-    edge_type: Tensor,
-    relabelling: Optional[Relabelling] = None,
-    num_drawn: int = 4,
-) -> Figure:
+def _draw_rollouts(module: RelationalInference, dataset: Systems,
+                   edge_type: Tensor, relabelling: Optional[Relabelling],
+                   num_drawn: int) -> Figure:
     """Predictions from the first state of :obj:`y` alone, as in the paper's
-    figure; arguments as of :func:`write_pictures`."""
+    figure."""
     model, start = module.model, 0
     predicted, true, titles = [], [], []
     for i, data in zip(range(num_drawn), dataset):

@@ -13,7 +13,6 @@ from pyg_fnri.metrics.relabelling import (
     all_joint_types,
     best_assignment,
     best_relabelling,
-    check_equal_product,
     check_mapping,
     count_joint_types,
     make_relabelling,
@@ -27,6 +26,13 @@ class EdgeAccuracyResult(NamedTuple):
     combined: Tensor
     layers: tuple[Tensor, ...]
     relabelling: Optional[Relabelling]
+
+    def numbers(self) -> dict[str, Any]:
+        """The accuracies as plain numbers."""
+        return {
+            'combined': self.combined.item(),
+            'layers': torch.stack(self.layers).tolist(),
+        }
 
 
 class EdgeAccuracy(Metric):
@@ -53,42 +59,35 @@ class EdgeAccuracy(Metric):
 
     confusion: Tensor
 
-    def __init__(
-        self,
-        num_edge_types: Sequence[int],
-        predicted_edge_types: Optional[Sequence[int]] = None,
-        fixed_null: bool = False,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, num_edge_types: Sequence[int],
+                 predicted_edge_types: Optional[Sequence[int]] = None,
+                 fixed_null: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.num_edge_types = tuple(num_edge_types)
         self.predicted_edge_types = tuple(predicted_edge_types
                                           or num_edge_types)
         self.fixed_null = fixed_null
-        self._check_sizes()
-        num_types = math.prod(self.num_edge_types)
+        check_mapping(*self._sizes, fixed_null)
+        num_types = math.prod(num_edge_types)
         self.add_state('confusion',
                        torch.zeros(num_types, num_types, dtype=torch.long),
                        dist_reduce_fx='sum')
 
+    # States are never changed in place: reset under inference mode, as by
+    # `trainer.validate`, they could not be.
     def update(self, edge_type: Tensor, edge_label: Tensor) -> None:
-        self.confusion += self._count(edge_type, edge_label)
+        self.confusion = self.confusion + count_joint_types(
+            edge_type, edge_label, *self._sizes)
 
     def compute(self) -> EdgeAccuracyResult:
-        sizes = self.predicted_edge_types, self.num_edge_types
-        joint = best_relabelling(self.confusion.cpu(), *sizes, self.fixed_null)
-        relabelled = torch.zeros_like(self.confusion)
-        relabelled.index_add_(0, joint.to(self.confusion.device),
-                              self.confusion)
-        return self._result(relabelled, make_relabelling(joint, *sizes))
+        joint = best_relabelling(self.confusion.cpu(), *self._sizes,
+                                 self.fixed_null)
+        return self._result(_relabelled(self.confusion, joint),
+                            make_relabelling(joint, *self._sizes))
 
-    def _check_sizes(self) -> None:
-        check_mapping(self.predicted_edge_types, self.num_edge_types,
-                      self.fixed_null)
-
-    def _count(self, edge_type: Tensor, edge_label: Tensor) -> Tensor:
-        return count_joint_types(edge_type, edge_label,
-                                 self.predicted_edge_types, self.num_edge_types)
+    @property
+    def _sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return self.predicted_edge_types, self.num_edge_types
 
     def _result(self, confusion: Tensor,
                 relabelling: Optional[Relabelling]) -> EdgeAccuracyResult:
@@ -121,23 +120,18 @@ class JointEdgeAccuracy(EdgeAccuracy):
     Batches, one :meth:`update` each, are weighted by their number of edges.
     """
     def update(self, edge_type: Tensor, edge_label: Tensor) -> None:
-        confusion = self._count(edge_type, edge_label)
+        confusion = count_joint_types(edge_type, edge_label, *self._sizes)
         joint = best_assignment(confusion.cpu(), self.num_edge_types)
         # The state counts relabelled predictions, so sums stay meaningful.
-        self.confusion.index_add_(0, joint.to(confusion.device), confusion)
+        self.confusion = self.confusion + _relabelled(confusion, joint)
 
     def compute(self) -> EdgeAccuracyResult:
         return self._result(self.confusion, None)
 
-    def _check_sizes(self) -> None:
-        check_equal_product(self.predicted_edge_types, self.num_edge_types)
-
 
 def relabelling_consistency(
-    batches: Sequence[tuple[Tensor, Tensor]],
-    num_edge_types: Sequence[int],
-    predicted_edge_types: Sequence[int],
-) -> dict[str, Any]:
+        batches: Sequence[tuple[Tensor, Tensor]], num_edge_types: Sequence[int],
+        predicted_edge_types: Sequence[int]) -> dict[str, Any]:
     """How consistent the relabelling is across batches of 128 systems
     (supplement of the paper, section "Edge Accuracy"): if the model has
     settled on one numbering of layers and types, each batch alone finds it.
@@ -207,7 +201,11 @@ def agreement(types_a: Tensor, types_b: Tensor,
     return Agreement(share, chance, adjusted)
 
 
+def _relabelled(confusion: Tensor, joint: Tensor) -> Tensor:
+    """Counts if predicted joint type p means joint[p]."""
+    return torch.zeros_like(confusion).index_add_(0, joint.to(confusion.device),
+                                                  confusion)
+
+
 def _num_right(confusion: Tensor, joint: Tensor) -> int:
-    """Number of edges that are right if predicted joint type p means
-    joint[p]."""
-    return int(confusion[torch.arange(joint.numel()), joint].sum())
+    return int(_relabelled(confusion, joint).trace())

@@ -26,8 +26,7 @@ class RolloutMSE(Metric):
     :obj:`{horizon: error}`.
 
     Args:
-        horizons (Sequence[int]): Rollout lengths :math:`M`.
-            (default: :obj:`(1, 10, 20)`)
+        horizons: Rollout lengths :math:`M`.
     """
     is_differentiable = False
     higher_is_better = False
@@ -50,17 +49,17 @@ class RolloutMSE(Metric):
             raise ValueError(
                 f'target has {target.size(1)} frames, too few for a rollout of '
                 f'{max(self.horizons)} steps; leave out the longer horizons.')
-        target = target.double()
         errors = []
         for h in self.horizons:
             if predictions[h].size() != target.size():  # Would broadcast.
                 raise ValueError(f'The prediction for horizon {h} has shape '
                                  f'{list(predictions[h].size())}, expected '
                                  f'{list(target.size())} as the target.')
-            error = (predictions[h].double() - target).square().sum()
+            error = (predictions[h].double() - target.double()).square().sum()
             errors.append(error.nan_to_num(nan=torch.inf, posinf=torch.inf))
-        self.squared_error += torch.stack(errors).to(self.squared_error.device)
-        self.num_values += target.numel()
+        total = self.squared_error  # Not in place: see EdgeAccuracy.
+        self.squared_error = total + torch.stack(errors).to(total.device)
+        self.num_values = self.num_values + target.numel()
 
     def compute(self) -> dict[int, Tensor]:
         return dict(zip(self.horizons, self.squared_error / self.num_values))
@@ -77,7 +76,7 @@ def relative_law_error(distance: Any, learned: Any, true: Any,
         \frac{\sum_r |f_k(r) - f^*_k(r)|}{\sum_r |f^*_k(r)|}
 
     with the learned law :math:`f_k`, the true one :math:`f^*_k` and the sum
-    over the :func:`supported_distances`. Arrays or tensors:
+    over the :func:`supported_distances`. 0.01 is one percent.
 
     Args:
         distance: Where the laws are given, increasing, :obj:`[K]`. They are
@@ -85,9 +84,6 @@ def relative_law_error(distance: Any, learned: Any, true: Any,
         learned: The learned laws, :obj:`[C, K]`.
         true: The true laws, row for row, :obj:`[C, K]`.
         seen: Distances of pairs in the data, :obj:`[num_seen]`.
-
-    Returns:
-        The errors, :obj:`[C]`; 0.01 is one percent.
     """
     distance, learned, true = map(to_array, (distance, learned, true))
     if learned.shape != true.shape:
@@ -106,10 +102,9 @@ def supported_distances(distance: Any, seen: Any) -> np.ndarray:
     distance, seen = to_array(distance), to_array(seen)
     if (np.diff(distance) <= 0).any():
         raise ValueError('distance must increase; sort it and the laws.')
-    low = np.quantile(seen, 0.01, method='lower')
-    high = np.quantile(seen, 0.99, method='higher')
-    return seen[(seen >= max(low, distance[0]))
-                & (seen <= min(high, distance[-1]))]
+    low = max(np.quantile(seen, 0.01, method='lower'), distance[0])
+    high = min(np.quantile(seen, 0.99, method='higher'), distance[-1])
+    return seen[(seen >= low) & (seen <= high)]
 
 
 def interpolate(distance: np.ndarray, laws: np.ndarray,
@@ -146,12 +141,8 @@ def linear_rollout(linear_step: LinearStep, y: Tensor,
     return torch.stack(frames, dim=2).flatten(1, 2)[:, :num_steps]
 
 
-def guessing_accuracy(
-    train_label: Tensor,
-    edge_label: Tensor,
-    num_edge_types: Sequence[int],
-    seed: int = 0,
-) -> dict[str, Any]:
+def guessing_accuracy(train_label: Tensor, edge_label: Tensor,
+                      num_edge_types: Sequence[int]) -> dict[str, Any]:
     """What guesses score, as plain numbers under :obj:`combined` and
     :obj:`layers`: :obj:`random_accuracy`, each type as likely as another, with
     the strict metric; :obj:`majority_accuracy`, always the most common
@@ -162,27 +153,22 @@ def guessing_accuracy(
         train_label: True types of the training split, :obj:`[*, L]`.
         edge_label: True types of the edges to guess, :obj:`[num_edges, L]`.
         num_edge_types: Number of types of each layer-graph.
-        seed: Seed of the random types.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
+    size = len(edge_label),
+    random = [
+        torch.randint(k, size, generator=generator) for k in num_edge_types
+    ]
     metric = EdgeAccuracy(num_edge_types)
-    metric.update(
-        torch.stack([
-            torch.randint(k, (len(edge_label), ), generator=generator)
-            for k in num_edge_types
-        ], dim=-1), edge_label)
-    random = metric.compute()
+    metric.update(torch.stack(random, dim=-1), edge_label)
     combinations, count = train_label.unique(dim=0, return_counts=True)
-    layers = torch.stack(
-        [torch.bincount(types).argmax() for types in train_label.unbind(-1)])
     combined = (edge_label == combinations[count.argmax()]).all(-1)
+    common = [types.bincount().argmax() for types in train_label.unbind(-1)]
+    layers = edge_label == torch.stack(common)
     return {
-        'random_accuracy': {
-            'combined': random.combined.item(),
-            'layers': torch.stack(random.layers).tolist(),
-        },
+        'random_accuracy': metric.compute().numbers(),
         'majority_accuracy': {
             'combined': combined.double().mean().item(),
-            'layers': (edge_label == layers).double().mean(0).tolist(),
+            'layers': layers.double().mean(0).tolist(),
         },
     }

@@ -12,7 +12,6 @@ from torchmetrics.functional.classification import (
 
 from pyg_fnri.metrics.edge_accuracy import (
     EdgeAccuracy,
-    EdgeAccuracyResult,
     JointEdgeAccuracy,
     relabelling_consistency,
 )
@@ -52,8 +51,7 @@ def reliability(confidence: Tensor, correct: Tensor,
                 num_bins: int = 15) -> Reliability:
     """Bins predictions by the probability that the model gives to what it
     predicts; :obj:`confidence` and :obj:`correct` are :obj:`[num_edges]`."""
-    # Written so that NaN fails as well.
-    if not bool(((confidence >= 0) & (confidence <= 1)).all()):
+    if not ((confidence >= 0) & (confidence <= 1)).all():  # Nor NaN.
         raise ValueError('confidence holds numbers beyond 0 and 1; hand over '
                          'probabilities.')
     confidence = confidence.double()
@@ -130,11 +128,9 @@ def _both_ways(reverse: Tensor) -> tuple[Tensor, Tensor]:
     return edge[once], reverse[once]
 
 
-def graph_report(
-    batches: Sequence[EdgePosterior],
-    num_edge_types: Sequence[int],
-    predicted_edge_types: Sequence[int],
-) -> dict[str, Any]:
+def graph_report(batches: Sequence[EdgePosterior],
+                 num_edge_types: Sequence[int],
+                 predicted_edge_types: Sequence[int]) -> dict[str, Any]:
     """All metrics of inferred graphs, as plain numbers; None for what is not
     defined, such as an AUROC where all edges are of one kind.
 
@@ -175,56 +171,46 @@ def graph_report(
         confidence = type_confidence(edge_type, layers).prod(-1)
         edge_type = relabelling(edge_type)
         layers = relabelling.probabilities(layers)
+        label = torch.cat(labels)
+        auroc, precision = zip(*map(detection, layers, label.T))
+        correct = edge_type == label
+        # Of all layers at once, then of each.
+        judged = [(confidence, correct.all(-1)),
+                  *zip(type_confidence(edge_type, layers).T, correct.T)]
+        errors = _plain(expected_calibration_error(*pair) for pair in judged)
+        bins = [{
+            name: _plain(values)
+            for name, values in reliability(*pair)._asdict().items()
+        } for pair in judged]
         out = {
-            'edge_accuracy': _accuracies(accuracy),
-            'joint_edge_accuracy': _accuracies(joint.compute()),
+            'edge_accuracy': accuracy.numbers(),
+            'joint_edge_accuracy': joint.compute().numbers(),
             'relabelling': relabelling,
             'relabelling_consistency': relabelling_consistency(pairs, *sizes),
-            **_with_truth(edge_type, layers, confidence, torch.cat(labels)),
+            'auroc': _plain(auroc),
+            'average_precision': _plain(precision),
+            'brier_score': _plain(map(brier_score, layers, label.T)),
+            'calibration_error': dict(combined=errors[0], layers=errors[1:]),
+            'reliability': dict(combined=bins[0], layers=bins[1:]),
         }
     start, parts = 0, []
     for batch in batches:
         parts.append(reverse_edges(batch.edge_index) + start)
         start += len(batch.edge_type)
-    reverse, types = torch.cat(parts), edge_type.unbind(-1)
+    reverse = torch.cat(parts)
     entropy = [posterior_entropy(q) for q in layers]
     most = [torch.tensor(q.size(-1)).log() for q in layers]
     return {
         **out,
-        'entropy': _plain(entropy),
-        'entropy_share': _plain(h / m for h, m in zip(entropy, most)),
-        'asymmetric_share': _plain(asymmetric_share(t, reverse) for t in types),
-        'asymmetry': _plain(asymmetry(q, reverse) for q in layers),
+        'entropy':
+        _plain(entropy),
+        'entropy_share':
+        _plain(h / m for h, m in zip(entropy, most)),
+        'asymmetric_share':
+        _plain(asymmetric_share(types, reverse) for types in edge_type.T),
+        'asymmetry':
+        _plain(asymmetry(q, reverse) for q in layers),
     }
-
-
-def _with_truth(edge_type: Tensor, layers: Sequence[Tensor], confidence: Tensor,
-                edge_label: Tensor) -> dict[str, Any]:
-    """What the truth tells about probabilities, given the confidence in the
-    types of all layers at once."""
-    each = list(zip(layers, edge_label.unbind(-1)))
-    auroc, precision = zip(*[detection(*pair) for pair in each])
-    correct = edge_type == edge_label
-    # Of all layers at once, then of each.
-    pairs = [(confidence, correct.all(-1)),
-             *zip(type_confidence(edge_type, layers).T, correct.T)]
-    errors = _plain(expected_calibration_error(*pair) for pair in pairs)
-    bins = [{
-        name: _plain(values)
-        for name, values in reliability(*pair)._asdict().items()
-    } for pair in pairs]
-    return {
-        'auroc': _plain(auroc),
-        'average_precision': _plain(precision),
-        'brier_score': _plain(brier_score(*pair) for pair in each),
-        'calibration_error': dict(combined=errors[0], layers=errors[1:]),
-        'reliability': dict(combined=bins[0], layers=bins[1:]),
-    }
-
-
-def _accuracies(result: EdgeAccuracyResult) -> dict[str, Any]:
-    return dict(combined=result.combined.item(),
-                layers=torch.stack(result.layers).tolist())
 
 
 def _plain(values: Iterable[Tensor]) -> list[Optional[float]]:

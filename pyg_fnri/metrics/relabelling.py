@@ -44,9 +44,8 @@ def check_types(name: str, types: Tensor, sizes: Sequence[int]) -> None:
 def check_probabilities(posterior: Sequence[Tensor]) -> None:
     """Logits would become wrong numbers without an error."""
     for layer, q in enumerate(posterior):
-        # Written so that NaN fails as well.
-        if not bool(
-            ((q >= 0) & ((q.sum(-1, keepdim=True) - 1).abs() < 1e-3)).all()):
+        right = (q >= 0) & ((q.sum(-1, keepdim=True) - 1).abs() < 1e-3)
+        if not right.all():  # NaN fails as well.
             raise ValueError(f'The posterior of layer {layer} holds values '
                              f'that are negative, not finite or do not sum to '
                              f'1; hand over probabilities, not logits.')
@@ -106,38 +105,34 @@ class Relabelling(NamedTuple):
         those; None where one has no channel, or a channel several types."""
         def alone(sizes: Sequence[int]) -> Tensor:
             """Each type of one layer, with no interaction in the others."""
-            return torch.block_diag(
-                *[torch.arange(1, k).view(-1, 1) for k in sizes])
+            types = [torch.arange(1, k).view(-1, 1) for k in sizes]
+            return torch.block_diag(*types)
 
         found = self(alone(self.predicted_edge_types)).tolist()
         wanted = alone([max(types) + 1 for types in zip(*self.table)]).tolist()
-        if len(found) != num_channels or sorted(found) != sorted(wanted):
-            return None
-        return [found.index(types) for types in wanted]
+        if len(found) == num_channels and sorted(found) == sorted(wanted):
+            return [found.index(types) for types in wanted]
+        return None
 
     def __str__(self) -> str:
-        types = list(product(*map(range, self.predicted_edge_types)))
+        sizes = self.predicted_edge_types
+        types = list(product(*map(range, sizes)))
         if list(self.table) == types:
             return 'as predicted'
-        lines = [self._decided_by(layer) for layer in range(len(self.table[0]))]
-        if None in lines or len(lines) != len(self.predicted_edge_types):
-            return ', '.join(f'{old} -> {new}' for old, new in zip(
-                types if len(types[0]) > 1 else range(len(types)), self.table))
-        return '; '.join(f'layer {layer} <- {line}'
-                         for layer, line in enumerate(lines))
-
-    def _decided_by(self, layer: int) -> Optional[str]:
-        """The predicted layer that alone decides a true layer, if any."""
-        types = product(*map(range, self.predicted_edge_types))
-        columns = list(zip(*types))
-        for source, size in enumerate(self.predicted_edge_types):
-            pairs = set(zip(columns[source],
-                            [new[layer] for new in self.table]))
-            if len(pairs) == size:
-                return ', '.join(
-                    [f'predicted layer {source}'] +
-                    [f'type {a} -> {b}' for a, b in sorted(pairs) if a != b])
-        return None
+        words = []
+        for layer, new in enumerate(zip(*self.table)):
+            # The predicted layer that alone decides it, if any.
+            for source, old in enumerate(zip(*types)):
+                pairs = sorted(set(zip(old, new)))
+                if len(pairs) == sizes[source]:
+                    changes = [f', type {a} -> {b}' for a, b in pairs if a != b]
+                    words.append(f'layer {layer} <- predicted layer {source}' +
+                                 ''.join(changes))
+                    break
+        if len(words) == len(sizes) == len(self.table[0]):
+            return '; '.join(words)
+        names = types if len(sizes) > 1 else range(len(types))
+        return ', '.join(f'{a} -> {b}' for a, b in zip(names, self.table))
 
 
 def make_relabelling(joint: Tensor, predicted_sizes: Sequence[int],
@@ -152,29 +147,18 @@ def check_mapping(predicted_sizes: Sequence[int], sizes: Sequence[int],
                   fixed_null: bool = False) -> None:
     """Makes sure that :func:`best_relabelling` can map predicted layers onto
     the true ones, in about a second."""
-    if len(predicted_sizes) == 1:
-        check_equal_product(predicted_sizes, sizes)
-    elif sorted(sizes) != sorted(predicted_sizes):
+    if list(predicted_sizes) == [math.prod(sizes)]:
+        return
+    if sorted(sizes) != sorted(predicted_sizes):
         raise ValueError(f'predicted_edge_types {list(predicted_sizes)} cannot '
                          f'be mapped onto num_edge_types {list(sizes)}; give '
                          f'the same layers in any order, or one layer of '
                          f'{math.prod(sizes)} joint types.')
-    else:  # As many as best_layerwise tries.
-        orders = math.prod(map(math.factorial, Counter(sizes).values()))
-        count = orders * math.prod(
-            math.factorial(size - fixed_null) for size in sizes)
-        if count > MAX_RELABELLINGS:
-            raise ValueError(f'num_edge_types {list(sizes)} allow {count:,} '
-                             f'relabellings; take fewer or smaller layers.')
-
-
-def check_equal_product(predicted_sizes: Sequence[int],
-                        sizes: Sequence[int]) -> None:
-    """Makes sure that there are as many joint types."""
-    if math.prod(sizes) != math.prod(predicted_sizes):
-        raise ValueError(f'predicted_edge_types {list(predicted_sizes)} give '
-                         f'{math.prod(predicted_sizes)} joint types, but '
-                         f'num_edge_types {list(sizes)} {math.prod(sizes)}.')
+    ways = [*Counter(sizes).values(), *(size - fixed_null for size in sizes)]
+    count = math.prod(map(math.factorial, ways))
+    if count > MAX_RELABELLINGS:
+        raise ValueError(f'num_edge_types {list(sizes)} allow {count:,} '
+                         f'relabellings; take fewer or smaller layers.')
 
 
 def best_relabelling(confusion: Tensor, predicted_sizes: Sequence[int],
@@ -185,42 +169,34 @@ def best_relabelling(confusion: Tensor, predicted_sizes: Sequence[int],
     :obj:`[P, P]`; with :obj:`fixed_null`, type 0 of each layer stays 0."""
     if len(predicted_sizes) == 1:
         return best_assignment(confusion, sizes, fixed_null)
-    return best_layerwise(confusion, predicted_sizes, sizes, fixed_null)
-
-
-def best_layerwise(confusion: Tensor, predicted_sizes: Sequence[int],
-                   sizes: Sequence[int], fixed_null: bool) -> Tensor:
-    """The best of all layer orders x permutations of types within layers."""
+    # All orders of layers x permutations of types within layers.
     types = all_joint_types(predicted_sizes)  # [P, L]
     labels = []  # per true layer, its permutations [num_permutations, K]
     for size in sizes:
-        ways = [
-            p for p in permutations(range(size)) if not (fixed_null and p[0])
-        ]
-        labels.append(torch.tensor(ways))
+        ways = permutations(range(size))
+        labels.append(
+            torch.tensor([w for w in ways if not (fixed_null and w[0])]))
     choices = torch.cartesian_prod(*[torch.arange(len(x)) for x in labels])
     relabellings = []
-    for order in permutations(range(len(predicted_sizes))):
-        if [predicted_sizes[p] for p in order] != list(sizes):
-            continue
-        columns = [
-            label[choice][:, types[:, source]]  # [num_choices, P]
-            for label, choice, source in zip(labels, choices.T, order)
-        ]
-        relabellings.append(joint_type(torch.stack(columns, dim=-1), sizes))
+    for order in permutations(range(len(sizes))):
+        if [predicted_sizes[p] for p in order] == list(sizes):
+            columns = [
+                label[choice][:, types[:, source]]  # [num_choices, P]
+                for label, choice, source in zip(labels, choices.T, order)
+            ]
+            relabellings.append(joint_type(torch.stack(columns, -1), sizes))
     joint = torch.cat(relabellings)  # [num_relabellings, P]
-    layers = _right_layers(confusion, sizes)
     right = confusion.gather(1, joint.T).sum(dim=0)
-    right_layers = layers.gather(1, joint.T).sum(dim=0)
-    right_layers[right < right.max()] = -1
-    return joint[right_layers.argmax()]  # the first comes nearest to none
+    layers = _right_layers(confusion, sizes).gather(1, joint.T).sum(dim=0)
+    layers[right < right.max()] = -1
+    return joint[layers.argmax()]  # the first comes nearest to none
 
 
 def best_assignment(confusion: Tensor, sizes: Sequence[int],
                     fixed_null: bool = False) -> Tensor:
     """The best of all one-to-one maps between joint types; of equals, one
     that changes the fewest types."""
-    num_types = confusion.size(0)
+    num_types = len(confusion)
     combined = confusion.tolist()
     layers = _right_layers(confusion, sizes).tolist()
     # Python integers of any size keep the three criteria apart exactly.

@@ -1,4 +1,5 @@
 """Curves of training and of expectation-maximisation, and of calibration."""
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
@@ -6,7 +7,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pyg_fnri.plot.style import (
@@ -14,6 +14,7 @@ from pyg_fnri.plot.style import (
     DASHES,
     INK,
     add_legend,
+    label,
     layer_color,
     make_panels,
     name_layer,
@@ -40,14 +41,12 @@ def plot_curves(history: pd.DataFrame) -> Figure:
     :obj:`epoch` where there is none. Empty cells are skipped."""
     axis = 'step' if 'step' in history else 'epoch'
     history = history.dropna(axis=1, how='all')
-    columns = {
-        kind: [name for name in history if kind in name]
-        for kind in PANELS
-    }
-    kinds = [kind for kind, names in columns.items() if names]
+    kinds = [kind for kind in PANELS if any(kind in name for name in history)]
     figure, axes = make_panels(len(kinds), 4.2, height=3.)
     for kind, ax in zip(kinds, axes):
-        for name, color in zip(columns[kind], COLORS * len(history.columns)):
+        names = [name for name in history if kind in name]
+        for index, name in enumerate(names):
+            color = COLORS[index % len(COLORS)]
             _draw_curve(ax, history, axis, name, name, color)
         ax.set_ylabel(PANELS[kind])
         if kind == 'mse':
@@ -96,10 +95,8 @@ def _draw_curve(ax: Axes, history: pd.DataFrame, x: str, y: str, label: str,
     ax.spines[['top', 'right']].set_visible(False)
 
 
-def plot_reliability(
-    bins: Mapping[str, Mapping[str, Sequence[Any]]],
-    errors: Sequence[Optional[float]],
-) -> Figure:
+def plot_reliability(bins: Mapping[str, Mapping[str, Sequence[Any]]],
+                     errors: Sequence[Optional[float]]) -> Figure:
     """Draw the accuracy of predictions over their confidence, a panel and a
     colour for each layer-graph, above a histogram of the confidence.
 
@@ -114,14 +111,16 @@ def plot_reliability(
         errors: The expected calibration error of each panel, if there is one.
     """
     panels = [pd.DataFrame(panel, dtype=float) for panel in bins.values()]
+    low = 1.  # One lower end for all, so that panels can be compared.
     for panel in panels:
-        panel['share'] = panel['num_edges'] / panel['num_edges'].sum()
+        share = panel['share'] = panel['num_edges'] / panel['num_edges'].sum()
+        first = (share > 0).argmax() / len(panel)  # The first bin in use.
+        low = min(low, first, panel['accuracy'][share >= RARE].min())
+    low = max(0., math.floor(10 * low) / 10)
     figure = Figure(figsize=(3. * len(panels), 4.3), dpi=150,
                     layout='constrained')
     rows = figure.subplots(2, len(panels), squeeze=False,
                            gridspec_kw={'height_ratios': [3, 1]})
-    # One lower end for all, so that panels can be compared.
-    low = min(map(_lower_end, panels))
     for index, (name, panel) in enumerate(zip(bins, panels)):
         layer = index - ('combined' in bins)
         color = INK if name == 'combined' else layer_color(layer)
@@ -140,25 +139,17 @@ def plot_reliability(
             text += f'\ncalibration error {100 * error:.1f} %'
         top.annotate(text, (0, 1), (6, -4), 'axes fraction', 'offset points',
                      ha='left', va='top', fontsize=9, color=INK)
-        bottom.set_xlabel('probability of the predicted type', fontsize=9,
-                          color=INK)
-    rows[0, 0].set_ylabel('edges predicted right', fontsize=9, color=INK)
-    rows[1, 0].set_ylabel('share of edges', fontsize=9, color=INK)
-    add_legend(figure, [
-        Line2D([], [], color=INK, lw=1.8, marker='o', ms=6,
-               label='model (area: share of edges)'),
-        Line2D([], [], color=INK, lw=1., ls=DASHES,
-               label='as often right as it says')
-    ])
+        label(top, y='' if index else 'edges predicted right')
+        label(bottom, 'probability of the predicted type',
+              '' if index else 'share of edges')
+    model = dict(color=INK, lw=1.8, marker='o', ms=6)
+    diagonal = dict(color=INK, lw=1., ls=DASHES)
+    add_legend(
+        figure, {
+            'model (area: share of edges)': model,
+            'as often right as it says': diagonal
+        })
     return figure
-
-
-def _lower_end(panel: pd.DataFrame) -> float:
-    """Where a panel may begin: the left edge of the first bin that is used,
-    or below it where accuracies are lower still."""
-    first = (panel['share'] > 0).argmax() / len(panel)
-    lowest = min(first, panel['accuracy'][panel['share'] >= RARE].min())
-    return float(max(0., np.floor(10 * lowest) / 10))
 
 
 def _draw_marks(ax: Axes, shown: pd.DataFrame, low: float, color: str) -> None:

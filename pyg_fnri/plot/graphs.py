@@ -7,7 +7,6 @@ from typing import Any, Optional, Union
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 from torch import Tensor
 
@@ -16,6 +15,7 @@ from pyg_fnri.plot.style import (
     WRONG,
     add_legend,
     fit_limits,
+    label,
     layer_color,
     make_panels,
     name_layer,
@@ -33,14 +33,10 @@ NO_EDGE = '#F3E9DC'
 MOST_NAMES = 20
 
 
-def plot_multiplex(
-    edge_index: Array,
-    edge_type: Array,
-    edge_label: Optional[Array] = None,
-    *,
-    names: Optional[Sequence[str]] = None,
-    probability: Optional[Array] = None,
-) -> Figure:
+def plot_multiplex(edge_index: Array, edge_type: Array,
+                   edge_label: Optional[Array] = None, *,
+                   names: Optional[Sequence[str]] = None,
+                   probability: Optional[Array] = None) -> Figure:
     r"""Draw the inferred multiplex graph of one system, a column and a colour
     per layer, below the true one; wrong edges are red.
 
@@ -98,27 +94,16 @@ def plot_multiplex(
     axes[-num_layers].set_ylabel('inferred', fontsize=12, color=INK)
     if true is not None:
         axes[0].set_ylabel('true', fontsize=12, color=INK)
-        add_legend(figure, [
-            Line2D([], [], color=WRONG, lw=1.8, marker='X', ms=7, mec='white',
-                   label='inferred, not true'),
-            Line2D([], [], color=WRONG, lw=1.8, ls=MISSED, label='missed'),
-        ])
+        crossed = dict(color=WRONG, lw=1.8, marker='X', ms=7, mec='white')
+        missing = dict(color=WRONG, lw=1.8, ls=MISSED)
+        add_legend(figure, {'inferred, not true': crossed, 'missed': missing})
     return figure
 
 
-def _draw_edges(
-    ax: Axes,
-    edges: np.ndarray,
-    types: np.ndarray,
-    color: str,
-    *,
-    place: np.ndarray,
-    scale: float,
-    numbered: bool,
-    opacity: Optional[np.ndarray] = None,
-    linestyle: Any = '-',
-    crossed: bool = False,
-) -> None:
+def _draw_edges(ax: Axes, edges: np.ndarray, types: np.ndarray, color: str, *,
+                place: np.ndarray, scale: float, numbered: bool,
+                opacity: Optional[np.ndarray] = None, linestyle: Any = '-',
+                crossed: bool = False) -> None:
     """Lines for pairs that agree in both directions, arrows for others."""
     alphas = np.ones(len(edges)) if opacity is None else opacity
     drawn = {
@@ -171,8 +156,7 @@ def plot_adjacency(edge_index: Array, probability: Array,
         name_layer(ax, f'layer {layer}', layer_color(layer))
         ax.set_xticks(ticks, texts, rotation=0 if upright else 90)
         ax.set_yticks(ticks, texts)
-        ax.set_xlabel('sender', fontsize=9, color=INK)
-        ax.set_ylabel('receiver', fontsize=9, color=INK)
+        label(ax, 'sender', 'receiver')
         pale_ticks(ax)
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
     bar.set_label('probability of a type other than 0', fontsize=9, color=INK)

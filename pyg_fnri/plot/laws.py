@@ -6,7 +6,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
@@ -15,6 +14,7 @@ from pyg_fnri.plot.style import (
     DASHES,
     INK,
     add_legend,
+    label,
     layer_color,
     make_panels,
     name_layer,
@@ -27,17 +27,10 @@ Array = Union[Tensor, np.ndarray]
 GROUND = '#DFDFDF'
 
 
-def plot_laws(
-    distance: Array,
-    learned: Array,
-    true: Optional[Array] = None,
-    *,
-    names: Sequence[str],
-    seen: Sequence[Array],
-    errors: Optional[Sequence[float]] = None,
-    unit: str = 'm',
-    force_unit: str = 'N',
-) -> Figure:
+def plot_laws(distance: Array, learned: Array, true: Optional[Array] = None, *,
+              names: Sequence[str], seen: Sequence[Array],
+              errors: Optional[Sequence[float]] = None, unit: str = 'm',
+              force_unit: str = 'N') -> Figure:
     r"""Draw learned (solid) over true (dashed) force laws, a panel and a
     colour per channel. Where hardly a pair was seen, a learned law is pale;
     the limits are chosen for the other distances.
@@ -73,23 +66,23 @@ def plot_laws(
         _draw_density(ax, to_array(seen[channel]), right)
         ax.axhline(0, color=INK, lw=0.8, zorder=1)
         _draw_law(ax, at, laws[channel], support, color)
-        if errors is not None:
+        if errors is not None:  # In the upper corner that the law keeps off.
             first, last = values[0, [support.argmin(), support.argmax()]]
-            _write_error(ax, errors[channel], rising=last > first)
-        ax.set_xlabel(f'distance ({unit})', fontsize=9, color=INK)
-    axes[0].set_ylabel(f'force ({force_unit}), + repels', fontsize=9, color=INK)
-    handles = [Line2D([], [], color=INK, lw=4, alpha=0.65, label='learned')]
+            x, side = (0, 'left') if last > first else (1, 'right')
+            error = f'{100 * errors[channel]:.{int(errors[channel] <= 0.1)}f}'
+            ax.annotate(f'error {error} %', (x, 1), (6 - 12 * x, -4),
+                        'axes fraction', 'offset points', ha=side, va='top',
+                        fontsize=10, color=INK)
+        label(ax, f'distance ({unit})',
+              '' if channel else f'force ({force_unit}), + repels')
+    handles: dict[str, Any] = {'learned': dict(color=INK, lw=4, alpha=0.65)}
     if any(
             max(s.min() - at[0], right - s.max()) > 0.01 * right
             for s, right in zip(supports, rights)):
-        handles.append(
-            Line2D([], [], color=_pale(INK), lw=4, label='extrapolated'))
+        handles['extrapolated'] = dict(color=_pale(INK), lw=4)
     if truths is not None:
-        handles.append(
-            Line2D([], [], color=INK, lw=1.3, ls=DASHES, label='true'))
-    handles.append(
-        Line2D([], [], color=GROUND, lw=8, solid_capstyle='butt',
-               label='distances seen'))
+        handles['true'] = dict(color=INK, lw=1.3, ls=DASHES)
+    handles['distances seen'] = dict(color=GROUND, lw=8, solid_capstyle='butt')
     add_legend(figure, handles)
     return figure
 
@@ -136,14 +129,6 @@ def _draw_law(ax: Axes, distance: np.ndarray, law: np.ndarray,
                         ((at >= low) & (at <= high), color)]:
         ax.plot(at[part], law[part], color=shade, lw=4, zorder=3,
                 solid_capstyle='butt')
-
-
-def _write_error(ax: Axes, error: float, rising: bool) -> None:
-    """The relative error, in the upper corner that the law keeps off."""
-    percent = f'{100 * error:.{0 if error > 0.1 else 1}f}'
-    x, side = (0, 'left') if rising else (1, 'right')
-    ax.annotate(f'error {percent} %', (x, 1), (6 - 12 * x, -4), 'axes fraction',
-                'offset points', ha=side, va='top', fontsize=10, color=INK)
 
 
 def _pale(color: str) -> Any:

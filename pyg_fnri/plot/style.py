@@ -1,6 +1,6 @@
 """What all pictures share: colours, panels, legends, labels."""
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, Optional
 
 import numpy as np
@@ -29,12 +29,8 @@ def layer_color(layer: int) -> str:
     return LAYER_COLORS[layer % len(LAYER_COLORS)]
 
 
-def make_panels(
-    num_panels: int,
-    width: float,
-    height: Optional[float] = None,
-    columns: Optional[int] = None,
-) -> tuple[Figure, list[Axes]]:
+def make_panels(num_panels: int, width: float, height: Optional[float] = None,
+                columns: Optional[int] = None) -> tuple[Figure, list[Axes]]:
     """A figure of panels of a width and height in inches, row by row; by
     default they are square, and at most four in a row."""
     columns = columns or min(4, num_panels)
@@ -47,11 +43,18 @@ def make_panels(
     return figure, axes[:num_panels]
 
 
-def add_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
-    """One legend for all panels, below them."""
-    figure.legend(handles=handles, loc='outside lower center',
-                  ncols=len(handles) if figure.get_figwidth() > 4 else 1,
-                  frameon=False, fontsize=9)
+def add_legend(figure: Figure, styles: Mapping[str, Any]) -> None:
+    """One legend for all panels, below them, of lines of these styles."""
+    figure.legend(
+        handles=[Line2D([], [], label=k, **v) for k, v in styles.items()],
+        loc='outside lower center', frameon=False, fontsize=9,
+        ncols=len(styles) if figure.get_figwidth() > 4 else 1)
+
+
+def label(ax: Axes, x: str = '', y: str = '') -> None:
+    """Small names of the axes."""
+    ax.set_xlabel(x, fontsize=9, color=INK)
+    ax.set_ylabel(y, fontsize=9, color=INK)
 
 
 def pale_ticks(ax: Axes) -> None:

@@ -1,13 +1,12 @@
 """Predicted over true trajectories."""
 from collections.abc import Sequence
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
@@ -18,6 +17,7 @@ from pyg_fnri.plot.style import (
     PALE,
     add_legend,
     fit_limits,
+    label,
     make_panels,
     to_array,
     write_in_circle,
@@ -26,15 +26,11 @@ from pyg_fnri.plot.style import (
 Systems = Union[Tensor, np.ndarray, Sequence[Union[Tensor, np.ndarray]]]
 
 
-def plot_trajectories(
-    predicted: Systems,
-    true: Systems,
-    *,
-    observed: Optional[Systems] = None,
-    titles: Optional[Sequence[str]] = None,
-    half_width: Optional[float] = None,
-    unit: str = 'm',
-) -> Figure:
+def plot_trajectories(predicted: Systems, true: Systems, *,
+                      observed: Optional[Systems] = None,
+                      titles: Optional[Sequence[str]] = None,
+                      half_width: Optional[float] = None,
+                      unit: str = 'm') -> Figure:
     r"""Draw predicted (solid) over true (dashed) trajectories, a colour per
     particle that gets darker with time (figure "Trajectories" of the paper).
     A prediction that diverges is drawn as far as it is finite.
@@ -74,16 +70,14 @@ def plot_trajectories(
             _draw_path(ax, *pair, particle)
         if titles is not None:
             ax.set_title(titles[index], fontsize=10, color=INK)
-        ax.set_xlabel(f'x ({unit})', fontsize=9, color=INK)
-        ax.set_ylabel(f'y ({unit})', fontsize=9, color=INK)
-    handles = [
-        Line2D([], [], color=INK, lw=3.2, alpha=0.5, label='predicted'),
-        Line2D([], [], color=INK, lw=1.2, ls=DASHES, label='true'),
-        Line2D([], [], color=INK, lw=0, marker='o', ms=6, mfc='white',
-               label='start'),
-    ]
+        label(ax, f'x ({unit})', f'y ({unit})')
+    handles: dict[str, Any] = {
+        'predicted': dict(color=INK, lw=3.2, alpha=0.5),
+        'true': dict(color=INK, lw=1.2, ls=DASHES),
+        'start': dict(color=INK, lw=0, marker='o', ms=6, mfc='white'),
+    }
     if pasts:
-        handles.append(Line2D([], [], color=PALE, lw=0.9, label='observed'))
+        handles['observed'] = dict(color=PALE, lw=0.9)
     add_legend(figure, handles)
     return figure
 

@@ -179,6 +179,8 @@ def test_it_behaves_as_any_other_data_set(root):
     ({'name': 'charges'}, ValueError), ({'split': 'valid'}, ValueError),
     ({'num_particles': 5.0}, TypeError), ({'num_systems': (10, 5)}, ValueError),
     ({'seed': -1}, ValueError), ({'split_by': 'graphs'}, ValueError),
+    ({'num_particles': 2, 'split_by': 'graph', 'forces': [Spring()]},
+     ValueError), ({'num_systems': (0, 5, 5)}, ValueError),
     ({'system': Kuramoto(), 'forces': [Spring()]}, ValueError),
     ({'forces': [FiniteSpring()], 'name': 'springs_charges'}, ValueError),
     ({'forces': [Spring]}, ValueError),

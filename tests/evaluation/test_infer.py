@@ -12,8 +12,7 @@ from pyg_fnri.evaluation import (
     check_results,
     check_sizes,
     draw_graphs,
-    infer_each,
-    infer_shared,
+    infer_graphs,
     observe,
     open_systems,
     present_results,
@@ -73,18 +72,9 @@ def test_all_systems_are_opened_whole(open_table):
 
 
 def test_trajectories_are_read_as_in_training_unless_told(module, open_table):
-    data = {
-        'files': {
-            'table': 'old.csv'
-        },
-        'reading': {
-            'position': ['y', 'x'],
-            'velocity': ['vy', 'vx']
-        },
-        'neighbours': 1,
-        'radius': None,
-        'directed': True,
-    }
+    reading = {'position': ['y', 'x'], 'velocity': ['vy', 'vx']}
+    data = dict(files={'table': 'old.csv'}, reading=reading, neighbours=1,
+                radius=None, directed=True)
     config = replace(module.config, data=data)
     system, plain = open_table([5], config)[0], open_table([5])[0]
     assert system.x.equal(plain.x[..., [1, 0, 3, 2]])
@@ -98,12 +88,8 @@ def test_trajectories_are_read_as_in_training_unless_told(module, open_table):
 
 
 @pytest.mark.parametrize('kwargs, message', [
-    ({
-        'num_steps': 5
-    }, 'looks at 6 frames'),
-    ({
-        'time_step': 0.2
-    }, 'resample'),
+    (dict(num_steps=5), 'looks at 6 frames'),
+    (dict(time_step=0.2), 'resample'),
 ])
 def test_systems_that_do_not_fit_are_refused(module, open_table, kwargs,
                                              message):
@@ -141,7 +127,7 @@ def test_another_unit_is_told(unit, said):
 
 def test_each_system_has_the_graph_of_its_own(module, open_table):
     dataset = open_table([3, 5, 2])
-    table, network, first = infer_each(module, dataset, batch_size=2)
+    table, network, first = infer_graphs(module, dataset, batch_size=2)
     for name, data in zip(dataset.system_names, dataset):
         expected = module.model.predict(observe(data, 6))
         rows = table[table.system == name]
@@ -149,7 +135,6 @@ def test_each_system_has_the_graph_of_its_own(module, open_table):
     types = [graph.edge_type for _, graph in first]
     assert [len(t) for t in types] == [6, 20, 2]
     assert types[1].equal(module.model.predict(first[1][0]))
-    assert len(infer_each(module, dataset, num_first=2).first) == 2
     # All are parts of one network.
     assert network.number_of_nodes() == 10
     ids = nx.get_edge_attributes(network, 'id').values()
@@ -160,29 +145,30 @@ def test_each_system_has_the_graph_of_its_own(module, open_table):
 
 def test_shared_graph_is_that_of_all_systems(module, open_table):
     dataset = open_table([4] * 3)
-    table, network, first = infer_shared(module, dataset)
+    table, network, first = infer_graphs(module, dataset, shared=True)
     assert 'system' not in table and network.number_of_nodes() == 4
     expected = shared_graph(module.model, [observe(d, 6) for d in dataset])
     assert table.type.tolist() == expected.edge_type.flatten().tolist()
     assert all(graph.edge_type.equal(expected.edge_type) for _, graph in first)
     with pytest.raises(ValueError, match="'p3' is in only one"):
-        infer_shared(module, open_table([3, 3, 4]))
+        infer_graphs(module, open_table([3, 3, 4]), shared=True)
 
 
 def test_graphs_are_refined_on_demand(module, open_table):
     dataset = open_table([3, 3])
-    for infer in (infer_each, infer_shared):
-        plain, refined = (infer(module, dataset, refined).table.probability
+    for shared in (True, False):
+        plain, refined = (infer_graphs(module, dataset, refined,
+                                       shared).table.probability
                           for refined in (False, True))
         assert not np.allclose(plain, refined)
     refined = refine(module.model, observe(dataset[0], 6))
-    assert len(plain) == refined.edge_type.numel()
+    assert len(plain) == 2 * refined.edge_type.numel()
 
 
 def test_graphs_and_what_follows_are_drawn(module, open_table, capsys):
     def draw(dataset):
         return draw_graphs(module,
-                           infer_each(module, dataset).first,
+                           infer_graphs(module, dataset).first,
                            dataset.system_names, dataset.particle_names[0])
 
     pictures = draw(open_table([3, 4]))

@@ -3,30 +3,23 @@ import pytest
 from pyg_fnri.evaluation import make_table
 from pyg_fnri.evaluation.report import accuracy_rows, beyond_rows, error_rows
 
-ACCURACIES = {
-    'edge_accuracy': {
-        'combined': 0.876,
-        'layers': [0.912, 0.954]
-    },
-    'joint_edge_accuracy': {
-        'combined': 0.881,
-        'layers': [0.9, 0.95]
-    },
+
+def accuracy(combined, *layers):
+    return {'combined': combined, 'layers': list(layers)}
+
+
+OURS = {
+    'edge_accuracy': accuracy(0.876, 0.912, 0.954),
+    'joint_edge_accuracy': accuracy(0.881, 0.9, 0.95),
 }
 
 
 def test_accuracies_stand_beside_the_papers_and_guesses():
     guesses = {
-        'random_accuracy': {
-            'combined': 0.2513,
-            'layers': [0.501, 0.499]
-        },
-        'majority_accuracy': {
-            'combined': 0.3,
-            'layers': [0.5, 0.6]
-        }
+        'random_accuracy': accuracy(0.2513, 0.501, 0.499),
+        'majority_accuracy': accuracy(0.3, 0.5, 0.6),
     }
-    reports = {'ours': {**ACCURACIES, **guesses}, 'refined': ACCURACIES}
+    reports = {'ours': {**OURS, **guesses}, 'refined': OURS}
     rows = accuracy_rows(reports, 'fnri', 'springs_charges')
     expected = {
         'random, paper': [25, 50, 50],
@@ -42,32 +35,22 @@ def test_accuracies_stand_beside_the_papers_and_guesses():
     assert list(rows) == list(expected)
     for row, values in expected.items():
         assert rows[row] == pytest.approx(values), row
-    assert list(
-        accuracy_rows({'ours': ACCURACIES}, 'fnri',
-                      '')) == ['ours, strict', "ours, authors' joint metric"]
+    others = accuracy_rows({'ours': OURS}, 'fnri', '')
+    assert list(others) == ['ours, strict', "ours, authors' joint metric"]
 
 
 def test_errors_stand_beside_the_papers_and_baselines():
     report = {
-        'rollout_mse': {
-            1: 1.234e-5,
-            10: 20e-5
-        },
-        'static_mse': {
-            1: 20e-5,
-            10: 300e-5
-        },
-        'linear_mse': {
-            1: 1e-5,
-            10: 20e-5
-        },
+        'rollout_mse': dict(zip([1, 10], [1.234e-5, 20e-5])),
+        'static_mse': dict(zip([1, 10], [20e-5, 300e-5])),
+        'linear_mse': dict(zip([1, 10], [1e-5, 20e-5])),
     }
     rows = error_rows({'ours': report}, 'nri', 'springs_charges')
-    assert rows['static, paper'] == [19.4, 283]
-    assert list(rows)[1:3] == [
-        'nri (learned), paper', 'nri (true graph), paper'
+    assert list(rows) == [
+        'static, paper', 'nri (learned), paper', 'nri (true graph), paper',
+        'static, ours', 'linear step', 'ours'
     ]
-    assert list(rows)[3:] == ['static, ours', 'linear step', 'ours']
+    assert rows['static, paper'] == [19.4, 283]
     assert rows['linear step'] == pytest.approx([1, 20])
     assert rows['ours'] == pytest.approx([1.234, 20])
     del report['linear_mse']
@@ -78,10 +61,7 @@ def test_errors_stand_beside_the_papers_and_baselines():
 def test_what_is_not_defined_is_a_dash():
     rows = beyond_rows({
         'auroc': [0.98765, None],
-        'calibration_error': {
-            'combined': 0.02,
-            'layers': [0.01, 0.03]
-        },
+        'calibration_error': accuracy(0.02, 0.01, 0.03),
         'entropy': [0.5, 0.25],
     })
     assert rows == {
@@ -89,7 +69,6 @@ def test_what_is_not_defined_is_a_dash():
         'expected calibration error (%)': [2, 1, 3],
         'posterior entropy (nats)': [None, 0.5, 0.25],
     }
-    table = make_table('title', ['', 'a', 'b', 'c'], rows)
-    assert [list(column.cells)
-            for column in table.columns[1:3]] == [['-', '2', '-'],
-                                                  ['98.8', '1', '0.5']]
+    columns = make_table('title', ['', 'a', 'b', 'c'], rows).columns
+    assert list(columns[1].cells) == ['-', '2', '-']
+    assert list(columns[2].cells) == ['98.8', '1', '0.5']

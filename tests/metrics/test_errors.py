@@ -74,8 +74,8 @@ def linear_step():
     return step
 
 
-@pytest.mark.parametrize('num_frames', [2, 12, 21])
-@pytest.mark.parametrize('pred_steps', [1, 2, 10, 50])
+@pytest.mark.parametrize('num_frames', [2, 21])
+@pytest.mark.parametrize('pred_steps', [1, 10, 50])
 def test_baselines_equal_a_loop(linear_step, num_frames, pred_steps):
     y = torch.randn(3, num_frames, 4)
     static = static_rollout(y, pred_steps)
@@ -99,8 +99,6 @@ def test_guesses_are_measured_as_a_model_is():
     assert majority['combined'] == pytest.approx(0.49, abs=0.03)
     assert majority['layers'] == pytest.approx([0.7, 0.7], abs=0.03)
     assert guessing_accuracy(train, test, [2, 2]) == report
-    other = guessing_accuracy(train, test, [2, 2], seed=1)
-    assert other['random_accuracy'] != random
 
 
 def test_the_most_common_combination_need_not_be_that_of_common_types():
@@ -146,10 +144,8 @@ def test_few_extreme_distances_do_not_count():
     assert supported_distances(DISTANCE, seen).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize('distance, true, message', [
-    (DISTANCE[::-1], TRUE, 'increase'),
-    (DISTANCE, TRUE[:1], 'shape'),
-])
-def test_laws_that_do_not_fit_are_refused(distance, true, message):
-    with pytest.raises(ValueError, match=message):
-        relative_law_error(distance.copy(), TRUE, true, SEEN)
+def test_laws_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match='increase'):
+        relative_law_error(DISTANCE[::-1].copy(), TRUE, TRUE, SEEN)
+    with pytest.raises(ValueError, match='shape'):
+        relative_law_error(DISTANCE, TRUE, TRUE[:1], SEEN)

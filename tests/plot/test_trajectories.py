@@ -35,7 +35,11 @@ def test_trajectories_of_several_systems(assert_saves, legend_texts):
 
 def test_predicted_lines_pass_through_every_frame_and_get_darker():
     x = trajectories(1)
-    predicted, _ = lines(plot_trajectories(x, x + 1).axes[0])
+    ax, = plot_trajectories(x, x + 1, half_width=2.5, unit='um').axes
+    wall, = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
+    assert wall.get_bbox().extents.tolist() == [-2.5, -2.5, 2.5, 2.5]
+    assert ax.get_xlabel() == 'x (um)'
+    predicted, _ = lines(ax)
     segments = np.array(predicted.get_segments())
     assert np.allclose(segments[:, 0], x[0, :-1, :2])
     assert np.allclose(segments[:, 1], x[0, 1:, :2])
@@ -43,25 +47,11 @@ def test_predicted_lines_pass_through_every_frame_and_get_darker():
     assert (np.diff(brightness) < 0).all()
 
 
-def test_walls_are_drawn_at_half_width():
-    x = trajectories()
-    ax = plot_trajectories(x, x, half_width=2.5, unit='um').axes[0]
-    wall, = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
-    assert wall.get_bbox().extents.tolist() == [-2.5, -2.5, 2.5, 2.5]
-    assert ax.get_xlabel() == 'x (um)'
-
-
-def test_particles_at_rest_can_be_drawn(assert_saves):
-    x = torch.ones(1, 5, 4)
-    assert_saves(plot_trajectories(x, x))
-
-
-@pytest.mark.parametrize('value', [math.nan, math.inf])
-def test_what_diverges_is_drawn_as_far_as_it_is_finite(assert_saves, value):
+def test_what_diverges_is_drawn_as_far_as_it_is_finite(assert_saves):
     x = trajectories()
     wild = x.clone()
     wild[1, 6] = 1e30
-    wild[1, 7:] = value
+    wild[1, 7:] = math.nan
     figure = plot_trajectories(wild, x)
     limits = plot_trajectories(x, x).axes[0].get_xlim()
     assert figure.axes[0].get_xlim() == limits
@@ -69,6 +59,7 @@ def test_what_diverges_is_drawn_as_far_as_it_is_finite(assert_saves, value):
     drawn = [piece for piece in predicted.get_segments() if len(piece) == 2]
     assert len(drawn) == 5  # Between six frames.
     assert_saves(figure)
+    assert_saves(plot_trajectories(0 * x, 0 * x))  # At rest.
 
 
 def test_other_shapes_are_refused():

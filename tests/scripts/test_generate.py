@@ -85,8 +85,6 @@ def test_split_by_graph(script, root, capsys):
     (['--name', 'none'], 'none'),
     (['--num-systems', '3', '0', '3'], 'num_systems'),
     (['--root', '/dev/null'], 'Cannot write'),
-    (['--name', 'nri_charged', '--num-particles', '3', '--split-by', 'graph'
-      ], 'are of 2 kinds'),
 ])
 def test_wrong_arguments_end_in_one_sentence(script, tmp_path, arguments,
                                              message):
