@@ -116,8 +116,10 @@ class Reading:
                 f'shapes are {[array.shape for array in arrays.values()][:3]}.')
 
         every = range(*min(sizes))
-        mass = [] if self.mass is None else [self.mass]
-        features: list[Any] = [*(self.position or ()), *(self.velocity or ())]
+        # Numbers may be text, as from a command line.
+        mass = [] if self.mass is None else [as_name(self.mass)]
+        named = [*(self.position or ()), *(self.velocity or ())]
+        features: list[Any] = [as_name(name) for name in named]
         if not {*features, *mass} <= {*every}:
             raise ValueError(f'The features of the array are {[*every]}, but '
                              f'position, velocity and mass name '
