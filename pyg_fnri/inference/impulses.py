@@ -18,7 +18,7 @@ GAP = 1_000_000
 #: are looked up at once, to save memory.
 NUM_POINTS, NUM_DISTANCES = 3, 500_000
 
-#: How far the rate at which positions change may be from the velocities given.
+#: How far the rate of change of positions may be from the velocities given.
 MAX_SLIP = 0.1
 
 
@@ -33,8 +33,7 @@ class Transitions:
         \Delta \mathbf{v} = \int_0^h \mathbf{f} \, dt, \qquad
         \Delta \mathbf{x} = \int_0^h (h - t) \, \mathbf{f} \, dt.
 
-    The change of a particle's state is their sum over its interactions: linear
-    in the graph, and linear in the table of a force law.
+    Their sum is linear in the graph, and in the table of a force law.
 
     Args:
         trajectories: Frames in m and m/s, each :obj:`[num_nodes, T, 2D]`; a
@@ -199,13 +198,9 @@ def velocity_slope(x: Tensor, interval: float) -> float:
 
 
 def check_motion(x: Tensor, interval: float) -> None:
-    """Raises a :class:`ValueError` if positions do not move at the velocities
-    given, so that force laws should not be fitted.
-
-    Args:
-        x: Trajectories in m and m/s, :obj:`[num_nodes, T, 2D]`.
-        interval: Time between two frames, in s.
-    """
+    """Raises a :class:`ValueError` if positions :obj:`[num_nodes, T, :D]` in m
+    do not move at the velocities :obj:`[num_nodes, T, D:]` in m/s, with frames
+    so many s apart: force laws should not be fitted."""
     slope = velocity_slope(x, interval)
     if slips(slope):
         raise ValueError(f"{slip_message(slope)} Force laws are not for such "

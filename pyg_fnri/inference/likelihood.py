@@ -9,7 +9,6 @@ from torch import Tensor
 
 #: :math:`w_e`: successive errors are not independent.
 EVIDENCE_WEIGHT = 0.1
-
 #: From a Cauchy's tails, of close encounters, to nearly a Gaussian's, of noise.
 DEGREES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 100.0)
 
@@ -56,9 +55,8 @@ class StudentErrors:
         \log\left(1 + \frac{e_{tf}^2}{\nu_f s_f^2}\right) - w_p \log q
 
     with degrees of freedom :math:`\nu_f`, the scale :math:`s_f`, the share
-    :math:`m_f` of independent errors, and the prior's weight :math:`w_p`. Minus
-    the log-posterior for :math:`m_f = w_p = 1`, up to a constant. Not in the
-    paper.
+    :math:`m_f` of independent errors, and the prior's weight :math:`w_p`: up to
+    a constant, minus the log-posterior for :math:`m_f = w_p = 1`. Our own.
     """
     degrees: tuple[float, ...]
     scale: tuple[float, ...]

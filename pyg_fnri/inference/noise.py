@@ -9,11 +9,9 @@ from pyg_fnri.inference.likelihood import bounded
 #: where they are central differences of positions.
 NUM_LAGS = 3
 
-#: Correlations nearer to zero are left alone.
-NEGLIGIBLE = 0.05
-
-#: The least variance of any sum of steps whose squared weights add up to 1.
-LEAST_VARIANCE = 0.01
+#: Correlations nearer to zero are left alone, and the least variance of any sum
+#: of steps whose squared weights add up to 1.
+NEGLIGIBLE, LEAST_VARIANCE = 0.05, 0.01
 
 
 def decorrelated(evidence: ImpulseEvidence, errors: Tensor) -> ImpulseEvidence:

@@ -11,7 +11,7 @@ from pyg_fnri.inference.search import Refined
 from pyg_fnri.nn import RelationalAutoEncoder
 from pyg_fnri.nn.latent import most_probable
 
-#: So that a posterior that is sure and wrong does not outvote all others.
+#: So that no posterior that is sure and wrong outvotes all others.
 LEAST_PROBABILITY = 1e-6
 
 

@@ -110,16 +110,6 @@ def test_changes_agree_with_errors_anew(small_problem):
     assert_changes_agree(evidence, search.choices, search.options)
 
 
-def test_masses_divide_effects_but_not_what_is_to_be_explained(make_system):
-    data, mass = make_system(3), torch.tensor([0.5, 1.0, 4.0])
-    plain = make_transitions(data.x, data.edge_index)
-    heavy = make_transitions(data.x, data.edge_index, mass=mass)
-    assert torch.equal(plain.change, heavy.change)
-    expected = plain.sum_at_particles(torch.ones(3, 5, 2)) / mass.view(3, 1, 1)
-    found = heavy.sum_at_particles(torch.ones(3, 5, 2))
-    torch.testing.assert_close(found, expected)
-
-
 def test_laws_are_looked_up_in_parts(systems, monkeypatch):
     batch, layer = Batch.from_data_list(systems[:2]), make_layer()
     transitions = make_transitions(batch.x, batch.edge_index)

@@ -56,10 +56,9 @@ def test_cost_is_minus_the_log_likelihood():
     torch.testing.assert_close(likelihood.widened(4).cost(4 * errors), cost)
 
 
-@pytest.mark.parametrize('wrong', [(math.nan, 1.0), (0.1, -1.0)])
-def test_annealing_steps_out_of_range(wrong):
+def test_annealing_steps_out_of_range():
     with pytest.raises(ValueError, match='tolerance'):
-        AnnealingStep(*wrong)
+        AnnealingStep(math.nan, 1.0)
 
 
 @pytest.mark.parametrize('degrees, nearby', [(1, (1.0, )), (3, (2.0, 3.0, 4.0)),
@@ -89,7 +88,6 @@ def test_fit_leaves_out_what_says_nothing_and_bears_outliers():
     series = autoregressive(0.8, 4_000, 50)
     expected = fit_errors(series, 0.1)
     assert expected.scale[0] == pytest.approx(1, abs=0.05)
-    assert expected.share == pytest.approx(share_of(series), rel=0.1)
     valid = torch.rand(4_000, 50, 1) < 0.7
     found = fit_errors(series * valid, 0.1)
     assert found.scale == pytest.approx(expected.scale, rel=0.05)

@@ -19,7 +19,7 @@ def script(load_script):
 @pytest.mark.slow
 def test_laws_of_own_data_that_were_moved(script, load_script, own_run,
                                           own_table, own_root, tmp_path):
-    moved = shutil.copy(own_table, tmp_path / 'moved.csv')
+    moved = shutil.copy(own_table, str(tmp_path / 'moved.csv'))
     arguments = ['--root', own_root, '--out', str(tmp_path), '--data', moved]
     script.main([
         *arguments, *SHORT, '--checkpoint',

@@ -137,7 +137,7 @@ def test_positions_alone_are_never_taken_for_velocities(train, infer, tmp_path):
     positions = tmp_path / 'pos.npy'
     x = np.random.default_rng(0).normal(size=(20, 3, 16, 2))
     np.save(positions, x)
-    with pytest.raises(SystemExit, match='2 features'):
+    with pytest.raises(SystemExit, match='velocities'):
         train(positions)
     checkpoint = train(positions, '--position', '0', '1', '--time-step', '0.1')
     config = load_checkpoint(checkpoint).config
