@@ -14,7 +14,7 @@ _HOMES = {
     'nn': ['FNRI', 'MultiplexConv', 'NRI', 'SFNRI'],
     'selection': ['select_layers'],
     'training': ['Config', 'fit', 'load_checkpoint'],
-    'transforms': ['SplitTrajectory'],
+    'transforms': ['SplitTrajectory']
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = ['__version__', *_HOME]

@@ -60,13 +60,10 @@ def from_adjacency(
 
 
 def to_pandas(
-    data: Data,
-    edge_type: Tensor,
-    names: Optional[Sequence[Any]] = None,
-    probability: Optional[Probability] = None,
-    systems: Optional[Sequence[Any]] = None,
-    particles: Optional[Sequence[Sequence[Any]]] = None,
-) -> pd.DataFrame:
+        data: Data, edge_type: Tensor, names: Optional[Sequence[Any]] = None,
+        probability: Optional[Probability] = None,
+        systems: Optional[Sequence[Any]] = None,
+        particles: Optional[Sequence[Sequence[Any]]] = None) -> pd.DataFrame:
     """Lists all candidate edges, one row per edge and layer, in the columns
     `system`, `sender`, `receiver`, `layer`, `type` (0 = no interaction) and
     `probability` (of that type; NaN if not given).
@@ -108,19 +105,16 @@ def to_pandas(
         'receiver': [nodes[i][1] for i in receiver],
         'layer': _names(names, num_layers) * num_edges,
         'type': edge_type.flatten().numpy(),
-        'probability': probability.detach().cpu().double().flatten().numpy(),
+        'probability': probability.detach().cpu().double().flatten().numpy()
     })  # yapf: disable
 
 
-def to_networkx(
-    data: Data,
-    edge_type: Tensor,
-    names: Optional[Sequence[Any]] = None,
-    probability: Optional[Probability] = None,
-    systems: Optional[Sequence[Any]] = None,
-    particles: Optional[Sequence[Sequence[Any]]] = None,
-    undirected: bool = False,
-) -> nx.MultiGraph:
+def to_networkx(data: Data, edge_type: Tensor,
+                names: Optional[Sequence[Any]] = None,
+                probability: Optional[Probability] = None,
+                systems: Optional[Sequence[Any]] = None,
+                particles: Optional[Sequence[Sequence[Any]]] = None,
+                undirected: bool = False) -> nx.MultiGraph:
     """Makes a `networkx.MultiDiGraph` of the interactions, with one edge per
     interacting pair and layer, from sender to receiver.
 
@@ -182,10 +176,8 @@ def _check_shapes(edge_index: Tensor, edge_type: Tensor) -> None:
 
 
 def _nodes(
-    data: Data,
-    systems: Optional[Sequence[Any]],
-    particles: Optional[Sequence[Sequence[Any]]],
-) -> list[tuple[Any, Any]]:
+        data: Data, systems: Optional[Sequence[Any]],
+        particles: Optional[Sequence[Sequence[Any]]]) -> list[tuple[Any, Any]]:
     """Of each node, the name of its system and its own."""
     batch = data.get('batch')
     sizes = [data.num_nodes] if batch is None else batch.bincount().tolist()

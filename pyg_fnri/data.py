@@ -50,12 +50,9 @@ def adjacency_to_edge_label(adjacency: Array, edge_index: Tensor) -> Tensor:
     return adjacency[:, receiver, sender].t().contiguous()
 
 
-def from_trajectory(
-    x: Array,
-    edge_label: Optional[Array] = None,
-    edge_index: Optional[Array] = None,
-    mass: Optional[Array] = None,
-) -> Data:
+def from_trajectory(x: Array, edge_label: Optional[Array] = None,
+                    edge_index: Optional[Array] = None,
+                    mass: Optional[Array] = None) -> Data:
     """Makes one system of an array of trajectories.
 
     Args:

@@ -11,22 +11,15 @@ TOP = Path(__file__).parent.parent
 ROOT = TOP / PACKAGE
 
 # From the ground up: a part imports parts of the lines above its own only.
-LEVELS = [
-    ['simulation', 'data', 'losses'],
-    ['transforms', 'loader', 'nn', 'convert'],
-    ['datasets', 'metrics'],
-    ['inference'],
-    ['laws'],
-    ['plot'],
-    ['training'],
-    ['evaluation'],
-    ['selection'],
-]
+LEVELS = [['simulation', 'data', 'losses'],
+          ['transforms', 'loader', 'nn', 'convert'], ['datasets', 'metrics'],
+          ['inference'], ['laws'], ['plot'], ['training'], ['evaluation'],
+          ['selection']]
 LEVEL = {part: i for i, line in enumerate(LEVELS) for part in line}
 # What parts may use besides the package and the standard library.
 ALLOWED = {
     'simulation': {'numpy', 'numba', 'rich'},
-    'nn': {'torch', 'torch_geometric', 'torch_scatter'},
+    'nn': {'torch', 'torch_geometric', 'torch_scatter'}
 }
 
 

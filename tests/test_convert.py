@@ -4,12 +4,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from pyg_fnri.convert import (
-    from_adjacency,
-    to_adjacency,
-    to_networkx,
-    to_pandas,
-)
+from pyg_fnri.convert import (from_adjacency, to_adjacency, to_networkx,
+                              to_pandas)
 from pyg_fnri.data import fully_connected
 from pyg_fnri.nn import FNRI
 
@@ -99,7 +95,7 @@ def test_the_probability_of_the_type_is_picked(make_system):
     dict(particles=[[1, 2, 3]]),
     dict(particles=[[1, 2], [3, 4, 5]]),
     dict(probability=torch.rand(2, 8)),
-    dict(probability=[torch.rand(8, 2)]),
+    dict(probability=[torch.rand(8, 2)])
 ])
 def test_what_would_give_wrong_rows_is_refused(batch, kwargs):
     with pytest.raises(ValueError):
@@ -129,17 +125,12 @@ def test_edges_are_interactions_from_sender_to_receiver(batch):
 
 
 # Directions of the pair (0, 1): types, probabilities, and what is left.
-SETTLED = [
-    ((1, 1), None, (1, None, True)),
-    ((2, 1), None, None),
-    ((1, 0), None, None),
-    ((0, 0), None, None),
-    ((1, 1), (0.5, 1.0), (1, 0.75, True)),
-    ((2, 1), (0.75, 0.5), (2, 0.75, False)),
-    ((2, 1), (0.5, 0.75), (1, 0.75, False)),
-    ((1, 0), (0.5, 0.75), None),
-    ((1, 0), (0.5, 0.5), None),
-]
+SETTLED = [((1, 1), None, (1, None, True)), ((2, 1), None, None),
+           ((1, 0), None, None), ((0, 0), None, None),
+           ((1, 1), (0.5, 1.0), (1, 0.75, True)),
+           ((2, 1), (0.75, 0.5), (2, 0.75, False)),
+           ((2, 1), (0.5, 0.75), (1, 0.75, False)), ((1, 0), (0.5, 0.75), None),
+           ((1, 0), (0.5, 0.5), None)]
 
 
 @pytest.mark.parametrize('types, probability, expected', SETTLED)

@@ -71,20 +71,18 @@ def assert_as_pyg(dataset, fast):
 
 
 @pytest.mark.parametrize('sizes', [EQUAL, MIXED])
-@pytest.mark.parametrize('transform, fast', [
-    (None, True),
-    (SplitTrajectory(4), True),
-    (Compose([SplitTrajectory(4, 3)]), True),
-    (Compose([SplitTrajectory(4), Reverse()]), False),
-])
+@pytest.mark.parametrize(
+    'transform, fast',
+    [(None, True), (SplitTrajectory(4), True),
+     (Compose([SplitTrajectory(4, 3)]), True),
+     (Compose([SplitTrajectory(4), Reverse()]), False)])
 def test_batches_equal_those_of_pyg(sizes, transform, fast):
     assert_as_pyg(Systems(systems(sizes), transform), fast)
 
 
 @pytest.mark.parametrize('index', [
-    slice(None, None, -2),
-    [7, 0, 3, 3, 10],
-    torch.tensor([True, False] * 5 + [True]),
+    slice(None, None, -2), [7, 0, 3, 3, 10],
+    torch.tensor([True, False] * 5 + [True])
 ])
 def test_subsets(index):
     assert_as_pyg(Systems(systems(MIXED), SplitTrajectory(4))[index], True)
@@ -108,19 +106,17 @@ def with_tensors_of_every_kind():
     return data_list
 
 
-@pytest.mark.parametrize('dataset, fast', [
-    (Systems(with_tensors_of_every_kind()), True),
-    (Systems(systems(MIXED, labelled=False)), True),
-    (Systems([
-        Data(x=data.x, edge_index=data.edge_index, name=f'{i}')
-        for i, data in enumerate(systems(EQUAL))
-    ]), False),
-    (Doubled(systems(EQUAL)), False),
-    (Systems([Data(x=data.x.bfloat16()) for data in systems(EQUAL)]), False),
-    (Systems(systems([5])), True),
-    (systems(EQUAL), False),
-    (Subset(Systems(systems(MIXED), SplitTrajectory(2)), [4, 1, 8]), False),
-])
+@pytest.mark.parametrize(
+    'dataset, fast',
+    [(Systems(with_tensors_of_every_kind()), True),
+     (Systems(systems(MIXED, labelled=False)), True),
+     (Systems([
+         Data(x=data.x, edge_index=data.edge_index, name=f'{i}')
+         for i, data in enumerate(systems(EQUAL))
+     ]), False), (Doubled(systems(EQUAL)), False),
+     (Systems([Data(x=data.x.bfloat16()) for data in systems(EQUAL)]), False),
+     (Systems(systems([5])), True), (systems(EQUAL), False),
+     (Subset(Systems(systems(MIXED), SplitTrajectory(2)), [4, 1, 8]), False)])
 def test_other_kinds_of_data_sets(dataset, fast):
     assert_as_pyg(dataset, fast)
 

@@ -5,13 +5,9 @@ from torch_geometric.datasets import FakeDataset
 from torch_geometric.transforms import Compose
 
 from pyg_fnri.data import from_trajectory, fully_connected
-from pyg_fnri.transforms import (
-    NearestNeighbours,
-    ReconstructTrajectory,
-    SplitTrajectory,
-    WithinRadius,
-    random_symmetries,
-)
+from pyg_fnri.transforms import (NearestNeighbours, ReconstructTrajectory,
+                                 SplitTrajectory, WithinRadius,
+                                 random_symmetries)
 
 
 def system(num_steps=99, num_particles=5):
@@ -31,11 +27,11 @@ def pairs(data):
     return list(map(tuple, data.edge_index.t().tolist()))
 
 
-@pytest.mark.parametrize('split, num_steps, x, y', [
-    (SplitTrajectory(49), 99, range(49), range(50, 99)),
-    (SplitTrajectory(3, 5), 8, [0, 1, 2], [3, 4, 5, 6, 7]),
-    (ReconstructTrajectory(3), 9, [0, 1, 2], [0, 1, 2]),
-])
+@pytest.mark.parametrize(
+    'split, num_steps, x, y',
+    [(SplitTrajectory(49), 99, range(49), range(50, 99)),
+     (SplitTrajectory(3, 5), 8, [0, 1, 2], [3, 4, 5, 6, 7]),
+     (ReconstructTrajectory(3), 9, [0, 1, 2], [0, 1, 2])])
 def test_first_and_last_frames_are_kept(split, num_steps, x, y):
     data = system(num_steps)
     out = split(data)
@@ -62,15 +58,13 @@ def test_repr_shows_all_parameters():
 
 
 @pytest.mark.parametrize('apply', [
-    lambda: SplitTrajectory(49)(system(97)),
-    lambda: SplitTrajectory(2)(FakeDataset(1)[0]),
-    lambda: SplitTrajectory(3, 0),
-    lambda: NearestNeighbours(0),
-    lambda: NearestNeighbours(1)
+    lambda: SplitTrajectory(49)(system(97)), lambda: SplitTrajectory(2)
+    (FakeDataset(1)[0]), lambda: SplitTrajectory(3, 0),
+    lambda: NearestNeighbours(0), lambda: NearestNeighbours(1)
     (Batch.from_data_list([system(), system()])),
     lambda: WithinRadius(float('nan')),
-    lambda: WithinRadius(1.0, num_observed=6)(system(5)),
-    lambda: WithinRadius(1.0)(Data(x=torch.zeros(3, 4, 3))),
+    lambda: WithinRadius(1.0, num_observed=6)
+    (system(5)), lambda: WithinRadius(1.0)(Data(x=torch.zeros(3, 4, 3)))
 ])
 def test_what_would_give_wrong_numbers_is_refused(apply):
     with pytest.raises(ValueError):
@@ -80,14 +74,14 @@ def test_what_would_give_wrong_numbers_is_refused(apply):
 TRUTH = torch.arange(16).view(1, 4, 4).masked_fill(torch.eye(4).bool(), 0)
 
 
-@pytest.mark.parametrize('transform, expected', [
-    (NearestNeighbours(1), [(1, 0), (0, 1), (1, 2), (2, 3)]),
-    (NearestNeighbours(1, force_undirected=True), [(1, 0), (0, 1), (2, 1),
-                                                   (1, 2), (3, 2), (2, 3)]),
-    (WithinRadius(2.0), [(1, 0), (0, 1), (2, 1), (1, 2)]),
-    (WithinRadius(0.5), []),
-    (NearestNeighbours(3), pairs(Data(edge_index=fully_connected(4)))),
-])
+@pytest.mark.parametrize(
+    'transform, expected',
+    [(NearestNeighbours(1), [(1, 0), (0, 1), (1, 2), (2, 3)]),
+     (NearestNeighbours(1, force_undirected=True), [(1, 0), (0, 1), (2, 1),
+                                                    (1, 2), (3, 2), (2, 3)]),
+     (WithinRadius(2.0), [(1, 0), (0, 1), (2, 1), (1, 2)]),
+     (WithinRadius(0.5), []),
+     (NearestNeighbours(3), pairs(Data(edge_index=fully_connected(4))))])
 def test_near_edges_are_kept_with_their_types(transform, expected):
     data = transform(line(0., 1., 3., 7., edge_label=TRUTH))
     assert pairs(data) == expected

@@ -3,8 +3,4 @@ from pyg_fnri.datasets.nri_folder import NRIFolder
 from pyg_fnri.datasets.particle_systems import ParticleSystems
 from pyg_fnri.datasets.trajectory_table import TrajectoryTable
 
-__all__ = [
-    'NRIFolder',
-    'ParticleSystems',
-    'TrajectoryTable',
-]
+__all__ = ['NRIFolder', 'ParticleSystems', 'TrajectoryTable']

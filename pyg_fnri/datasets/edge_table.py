@@ -9,15 +9,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from pyg_fnri.datasets.reading import (
-    Name,
-    Recording,
-    Source,
-    check_columns,
-    load,
-    number_names,
-    numbers,
-)
+from pyg_fnri.datasets.reading import (Name, Recording, Source, check_columns,
+                                       load, number_names, numbers)
 
 
 def candidate_edges(source: Source,

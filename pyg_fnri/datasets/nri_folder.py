@@ -10,13 +10,8 @@ import numpy as np
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.datasets.edge_table import report_one_way
 from pyg_fnri.datasets.reading import as_floats, content_digest, load
-from pyg_fnri.datasets.stored import (
-    SPLITS,
-    Joined,
-    StoredSystems,
-    as_folder,
-    check_choice,
-)
+from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems, as_folder,
+                                      check_choice)
 
 #: More values than that are no types.
 MOST_VALUES = 100
@@ -101,7 +96,7 @@ class NRIFolder(StoredSystems):
         facts: dict[str, Any] = {
             'edge_values': [],
             'system_names': names,
-            'particle_names': [[*range(x.shape[1])]] * len(x),
+            'particle_names': [[*range(x.shape[1])]] * len(x)
         }
         types: Any = [None] * len(x)
         if self._labelled:

@@ -14,30 +14,16 @@ import torch
 from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory, fully_connected
-from pyg_fnri.datasets.stored import (
-    SPLITS,
-    Joined,
-    StoredSystems,
-    check_choice,
-    is_ours,
-)
-from pyg_fnri.simulation import (
-    Charge,
-    FiniteSpring,
-    Force,
-    Kuramoto,
-    Newtonian,
-    NRISprings,
-    SignedCharges,
-    Spring,
-    System,
-    graph_keys,
-)
+from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems,
+                                      check_choice, is_ours)
+from pyg_fnri.simulation import (Charge, FiniteSpring, Force, Kuramoto,
+                                 Newtonian, NRISprings, SignedCharges, Spring,
+                                 System, graph_keys)
 
 #: The paper's systems, I+C and I+C+F, by their forces.
 FORCES: dict[str, tuple[Force, ...]] = {
     'springs_charges': (Spring(), Charge()),
-    'springs_charges_fsprings': (Spring(), Charge(), FiniteSpring()),
+    'springs_charges_fsprings': (Spring(), Charge(), FiniteSpring())
 }
 
 #: All systems that have a name: the paper's, then NRI's.
@@ -45,10 +31,9 @@ SYSTEMS: dict[str, System] = {
     **{
         name: Newtonian(forces)
         for name, forces in FORCES.items()
-    },
-    'nri_springs': NRISprings(),
+    }, 'nri_springs': NRISprings(),
     'nri_charged': SignedCharges(),
-    'kuramoto': Kuramoto(),
+    'kuramoto': Kuramoto()
 }
 
 #: Graphs that show how frequent each class of them is, and the share of them
@@ -125,7 +110,7 @@ class ParticleSystems(StoredSystems):
             'num_systems': self.num_systems[SPLITS.index(split)],
             'num_particles': self.num_particles,
             'seed': self.seed,
-            'system': _describe(self.system, self.num_particles),
+            'system': _describe(self.system, self.num_particles)
         }
         super().__init__(root, name, split, recipe, **options)
 
@@ -211,7 +196,7 @@ class GraphSplit:
         self.shares = {
             'train': 1 - mass[val],
             'val': mass[val] - mass[test],
-            'test': mass[test],
+            'test': mass[test]
         }
 
     def splits(self, edge_types: np.ndarray) -> np.ndarray:
@@ -276,18 +261,16 @@ def join(x: np.ndarray, edge_types: np.ndarray) -> Joined:
     edge_label = edge_types[:, :, receiver, sender]
     edge_label = edge_label.transpose(0, 2, 1).astype(np.int64)  # [S, E, L]
     num_edges, num_layers = edge_label.shape[1:]
-    data = Data(
-        x=torch.from_numpy(x).view(-1, *x.shape[2:]),
-        edge_index=edge_index.repeat(1, num_systems),
-        edge_label=torch.from_numpy(edge_label).reshape(-1, num_layers),
-    )
+    data = Data(x=torch.from_numpy(x).view(-1, *x.shape[2:]),
+                edge_index=edge_index.repeat(1, num_systems),
+                edge_label=torch.from_numpy(edge_label).reshape(-1, num_layers))
     if num_systems == 1:
         return data, None
     start = torch.arange(num_systems + 1)
     return data, {
         'x': start * num_particles,
         'edge_index': start * num_edges,
-        'edge_label': start * num_edges,
+        'edge_label': start * num_edges
     }
 
 

@@ -69,13 +69,12 @@ def describe_files(
             kind: _digest(path)
             for kind, path in files.items()
         },
-        **settings,
-        'num_observed': num_observed,
+        **settings, 'num_observed': num_observed,
         'neighbours': neighbours,
         'radius': radius,
         'directed': directed,
         'seed': seed,
-        'reading': dict(reading or {}),
+        'reading': dict(reading or {})
     }
 
 

@@ -9,25 +9,12 @@ import numpy as np
 from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.datasets.edge_table import (
-    candidate_edges,
-    report_one_way,
-    true_types,
-)
-from pyg_fnri.datasets.reading import (
-    Reading,
-    Recording,
-    Source,
-    content_digest,
-    is_array,
-)
-from pyg_fnri.datasets.stored import (
-    SPLITS,
-    Joined,
-    StoredSystems,
-    as_folder,
-    check_choice,
-)
+from pyg_fnri.datasets.edge_table import (candidate_edges, report_one_way,
+                                          true_types)
+from pyg_fnri.datasets.reading import (Reading, Recording, Source,
+                                       content_digest, is_array)
+from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems, as_folder,
+                                      check_choice)
 
 
 class TrajectoryTable(StoredSystems):
@@ -117,7 +104,7 @@ class TrajectoryTable(StoredSystems):
             **{
                 key: f'array={is_array(source)} {content_digest(source)}'
                 for key, source in self._sources.items()
-            },
+            }
         }
         if name is None:
             name = 'array' if is_array(table) else 'table'
@@ -138,7 +125,7 @@ class TrajectoryTable(StoredSystems):
             'time_step': recordings[0].time_step,
             'warnings': [],
             'system_names': [],
-            'particle_names': [],
+            'particle_names': []
         }
         num_filled = sum(recording.num_filled for recording in recordings)
         if num_filled:

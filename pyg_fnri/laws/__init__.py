@@ -4,12 +4,6 @@ from pyg_fnri.laws.discovery import Discovery, Start, discover_force_laws
 from pyg_fnri.laws.fit import EM_ANNEALING, Progress, fit_force_laws
 
 __all__ = [
-    'Discovery',
-    'EM_ANNEALING',
-    'LawCheck',
-    'Progress',
-    'Start',
-    'check_laws',
-    'discover_force_laws',
-    'fit_force_laws',
+    'Discovery', 'EM_ANNEALING', 'LawCheck', 'Progress', 'Start', 'check_laws',
+    'discover_force_laws', 'fit_force_laws'
 ]

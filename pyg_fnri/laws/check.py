@@ -8,12 +8,8 @@ from torch_geometric.data import Batch
 from torch_geometric.utils import scatter
 
 from pyg_fnri.inference import AnnealingStep, refine
-from pyg_fnri.inference.likelihood import (
-    Estimate,
-    cauchy_nll,
-    cauchy_width,
-    mean_of_systems,
-)
+from pyg_fnri.inference.likelihood import (Estimate, cauchy_nll, cauchy_width,
+                                           mean_of_systems)
 from pyg_fnri.laws.fit import mean_by_system
 from pyg_fnri.laws.missing_terms import Finding, find_missing_terms
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
@@ -200,21 +196,18 @@ def check_laws(laws: RelationalAutoEncoder, networks: RelationalAutoEncoder,
                     for name in ('laws', 'linear'))
     much = ours > MAX_UNEXPLAINED * theirs.clamp(min=median['linear'])
     return LawCheck(
-        laws=mean_of_systems(score['laws']),
-        networks=mean_of_systems(score['networks']),
-        linear=mean_of_systems(score['linear']),
+        laws=mean_of_systems(score['laws']), networks=mean_of_systems(
+            score['networks']), linear=mean_of_systems(score['linear']),
         behind=mean_of_systems(score['laws'] - score['networks']),
         ahead=mean_of_systems(score['linear'] - score['laws']),
         unexplained=median['laws'] / median['linear'],
         unexplained_by_networks=median['networks'] / median['linear'],
-        particles=much.double().mean().item(),
-        persistence=_persistence(missed['laws'][1]),
-        at_walls=mean_of_systems(at_walls)
+        particles=much.double().mean().item(), persistence=_persistence(
+            missed['laws'][1]), at_walls=mean_of_systems(at_walls)
         if len(at_walls) >= MIN_AT_WALLS else None,
         one_way=mean_of_systems(score['laws'] - score['one way'])
         if 'one way' in score else None,
-        findings=tuple(find_missing_terms(laws, data, graph)),
-    )
+        findings=tuple(find_missing_terms(laws, data, graph)))
 
 
 def _persistence(errors: Tensor) -> float:

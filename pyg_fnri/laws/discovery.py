@@ -7,23 +7,13 @@ import torch
 from torch_geometric.data import Data
 
 from pyg_fnri.inference.impulses import GAP
-from pyg_fnri.inference.likelihood import (
-    AnnealingStep,
-    cauchy_nll,
-    cauchy_width,
-    without_prior,
-)
+from pyg_fnri.inference.likelihood import (AnnealingStep, cauchy_nll,
+                                           cauchy_width, without_prior)
 from pyg_fnri.inference.refine import ANNEALING, find_graphs
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.laws.disentangle import MAX_ROUNDS, disentangle
-from pyg_fnri.laws.fit import (
-    EM_ANNEALING,
-    LawFit,
-    Progress,
-    State,
-    fit_force_laws,
-    mean_by_system,
-)
+from pyg_fnri.laws.fit import (EM_ANNEALING, LawFit, Progress, State,
+                               fit_force_laws, mean_by_system)
 from pyg_fnri.metrics import assign
 from pyg_fnri.nn import RelationalAutoEncoder
 
@@ -50,16 +40,11 @@ class Discovery(NamedTuple):
 
 @torch.no_grad()
 def discover_force_laws(
-    model: RelationalAutoEncoder,
-    data: Data,
-    generator: torch.Generator,
-    annealing: Sequence[AnnealingStep] = EM_ANNEALING,
-    num_pilot: int = 100,
-    max_starts: int = 5,
-    max_rounds: int = MAX_ROUNDS,
-    on_start: Callable[[Start], None] | None = None,
-    on_iteration: Callable[[Progress], None] | None = None,
-) -> Discovery:
+        model: RelationalAutoEncoder, data: Data, generator: torch.Generator,
+        annealing: Sequence[AnnealingStep] = EM_ANNEALING, num_pilot: int = 100,
+        max_starts: int = 5, max_rounds: int = MAX_ROUNDS,
+        on_start: Callable[[Start], None] | None = None,
+        on_iteration: Callable[[Progress], None] | None = None) -> Discovery:
     """Finds force laws and graphs from scratch, in place: the encoder need not
     have been trained.
 

@@ -9,26 +9,15 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
-from pyg_fnri.inference.impulses import (
-    ImpulseEvidence,
-    Transitions,
-    shortest_distance,
-)
-from pyg_fnri.inference.likelihood import (
-    EVIDENCE_WEIGHT,
-    AnnealingStep,
-    Objective,
-    StudentErrors,
-    fit_student,
-)
+from pyg_fnri.inference.impulses import (ImpulseEvidence, Transitions,
+                                         shortest_distance)
+from pyg_fnri.inference.likelihood import (EVIDENCE_WEIGHT, AnnealingStep,
+                                           Objective, StudentErrors,
+                                           fit_student)
 from pyg_fnri.inference.refine import find_graphs
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.nn import (
-    ForceLaw,
-    ForceLawDecoder,
-    RelationalAutoEncoder,
-    known_masses,
-)
+from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, RelationalAutoEncoder,
+                         known_masses)
 
 #: Slower than in refinement: laws and graphs have to find each other.
 EM_ANNEALING = (AnnealingStep(0.3, 1.0), AnnealingStep(0.1, 0.5),
@@ -61,12 +50,9 @@ class Progress(NamedTuple):
 
 @torch.no_grad()
 def fit_force_laws(
-    model: RelationalAutoEncoder,
-    data: Data,
-    generator: torch.Generator,
-    annealing: Sequence[AnnealingStep] = EM_ANNEALING,
-    on_iteration: Callable[[Progress], None] | None = None,
-) -> None:
+        model: RelationalAutoEncoder, data: Data, generator: torch.Generator,
+        annealing: Sequence[AnnealingStep] = EM_ANNEALING,
+        on_iteration: Callable[[Progress], None] | None = None) -> None:
     """Fits force laws and graphs to each other, without labels, in place.
 
     Starts from the encoder's graphs, and from the model's laws unless they are

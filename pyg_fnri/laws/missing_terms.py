@@ -7,12 +7,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.inference.impulses import GAP
-from pyg_fnri.inference.likelihood import (
-    Estimate,
-    cauchy_nll,
-    cauchy_width,
-    mean_of_systems,
-)
+from pyg_fnri.inference.likelihood import (Estimate, cauchy_nll, cauchy_width,
+                                           mean_of_systems)
 from pyg_fnri.laws.fit import LawFit, mean_by_system
 from pyg_fnri.nn import RelationalAutoEncoder
 
@@ -33,7 +29,7 @@ TERMS = {
     'forces depend on velocities, like friction within pairs',
     'transverse': 'forces point across the line of a pair',
     'field': 'a force acts from outside, depending on position alone',
-    'response': 'particles respond differently to the same force',
+    'response': 'particles respond differently to the same force'
 }
 
 
@@ -165,7 +161,7 @@ def term_columns(fit: LawFit, data: Data, channels: Tensor,
         'field':
         torch.einsum('nta,de->ntdae', affine, axes).flatten(-2),
         'response':
-        explained.unsqueeze(-1),
+        explained.unsqueeze(-1)
     }
 
 

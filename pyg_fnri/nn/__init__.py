@@ -4,51 +4,19 @@ from pyg_fnri.nn.decoder import Decoder, RolloutDecoder
 from pyg_fnri.nn.encoders import MLP, CNNEncoder, Encoder, MLPEncoder
 from pyg_fnri.nn.force_law import ForceLaw, ForceLawDecoder, ResidualForceLaws
 from pyg_fnri.nn.latent import CategoricalLatent, Latent, SigmoidLatent
-from pyg_fnri.nn.linear_step import (
-    LinearStep,
-    OverLinearStep,
-    ResidualEncoder,
-    Walls,
-)
+from pyg_fnri.nn.linear_step import (LinearStep, OverLinearStep,
+                                     ResidualEncoder, Walls)
 from pyg_fnri.nn.models import FNRI, NRI, SFNRI, RelationalAutoEncoder
 from pyg_fnri.nn.multiplex_conv import MultiplexConv
 from pyg_fnri.nn.recurrent import RecurrentConv, RecurrentDecoder
-from pyg_fnri.nn.scaling import (
-    MinMaxScaling,
-    Scaling,
-    StandardScaling,
-    known_masses,
-    per_mass,
-)
+from pyg_fnri.nn.scaling import (MinMaxScaling, Scaling, StandardScaling,
+                                 known_masses, per_mass)
 
 __all__ = [
-    'CNNEncoder',
-    'CategoricalLatent',
-    'Decoder',
-    'Encoder',
-    'FNRI',
-    'ForceLaw',
-    'ForceLawDecoder',
-    'Latent',
-    'LinearStep',
-    'MLP',
-    'MLPEncoder',
-    'MinMaxScaling',
-    'MultiplexConv',
-    'NRI',
-    'OverLinearStep',
-    'RecurrentConv',
-    'RecurrentDecoder',
-    'RelationalAutoEncoder',
-    'ResidualEncoder',
-    'ResidualForceLaws',
-    'RolloutDecoder',
-    'SFNRI',
-    'ScatterSum',
-    'Scaling',
-    'SigmoidLatent',
-    'StandardScaling',
-    'Walls',
-    'known_masses',
-    'per_mass',
+    'CNNEncoder', 'CategoricalLatent', 'Decoder', 'Encoder', 'FNRI', 'ForceLaw',
+    'ForceLawDecoder', 'Latent', 'LinearStep', 'MLP', 'MLPEncoder',
+    'MinMaxScaling', 'MultiplexConv', 'NRI', 'OverLinearStep', 'RecurrentConv',
+    'RecurrentDecoder', 'RelationalAutoEncoder', 'ResidualEncoder',
+    'ResidualForceLaws', 'RolloutDecoder', 'SFNRI', 'ScatterSum', 'Scaling',
+    'SigmoidLatent', 'StandardScaling', 'Walls', 'known_masses', 'per_mass'
 ]

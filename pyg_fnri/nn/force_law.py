@@ -90,12 +90,10 @@ class ForceLaw(torch.nn.Module):
         # entries at t = -1, 0, 1, 2. Between 0 and 1 that is Keys's (1981)
         # cubic; at the ends of the table one of them goes on alone.
         s = t.clamp(0, 1)
-        weight = torch.stack([
-            (1 - s) * t * (t - 1) / 2,
-            (1 - s) * (1 - t * t) + s * (t - 1) * (t - 2) / 2,
-            (1 - s) * t * (t + 1) / 2 + s * t * (2 - t),
-            s * t * (t - 1) / 2,
-        ], dim=-1)
+        weight = torch.stack([(1 - s) * t * (t - 1) / 2,
+                              (1 - s) * (1 - t * t) + s * (t - 1) * (t - 2) / 2,
+                              (1 - s) * t * (t + 1) / 2 + s * t *
+                              (2 - t), s * t * (t - 1) / 2], dim=-1)
         return second.long() - 1, weight
 
     def extra_repr(self) -> str:

@@ -59,10 +59,11 @@ class Walls(torch.nn.Module):
         for axis in range(self.num_axes):
             place, speed = free[:, axis], free[:, self.num_axes + axis]
             true_speed = target[:, self.num_axes + axis]
-            for wall, extreme, beyond in (
-                (self.lower, position[..., axis].min(), torch.lt),
-                (self.upper, position[..., axis].max(), torch.gt),
-            ):
+            for wall, extreme, beyond in ((self.lower,
+                                           position[..., axis].min(), torch.lt),
+                                          (self.upper, position[...,
+                                                                axis].max(),
+                                           torch.gt)):
                 out = beyond(place, extreme)
                 if int(out.sum()) < MIN_CROSSINGS:
                     continue

@@ -12,13 +12,8 @@ from torch_geometric.nn.inits import reset
 
 from pyg_fnri.nn.decoder import Decoder, RolloutDecoder
 from pyg_fnri.nn.encoders import MLPEncoder
-from pyg_fnri.nn.latent import (
-    CategoricalLatent,
-    Latent,
-    SigmoidLatent,
-    check_edge_types,
-    check_prior,
-)
+from pyg_fnri.nn.latent import (CategoricalLatent, Latent, SigmoidLatent,
+                                check_edge_types, check_prior)
 from pyg_fnri.nn.multiplex_conv import MultiplexConv
 from pyg_fnri.nn.scaling import MinMaxScaling, Scaling, per_mass
 
@@ -138,13 +133,11 @@ class NRI(RelationalAutoEncoder):
         latent = self.init_latent(num_edge_types, **kwargs)
         super().__init__(
             MLPEncoder(in_channels, num_steps, latent.num_logits,
-                       hidden_channels, dropout),
-            latent,
+                       hidden_channels, dropout), latent,
             RolloutDecoder(
                 MultiplexConv(in_channels, in_channels, latent.num_channels,
                               hidden_channels)),
-            MinMaxScaling(in_channels) if scaling is None else scaling,
-        )
+            MinMaxScaling(in_channels) if scaling is None else scaling)
 
     def init_latent(self, num_edge_types: Sequence[int], *,
                     prior: Optional[Sequence[Sequence[float]]] = None,

@@ -86,8 +86,7 @@ def node_mlp(in_channels: int, hidden_channels: int,
         torch.nn.ReLU(inplace=True),
         torch.nn.Linear(hidden_channels, hidden_channels),
         torch.nn.ReLU(inplace=True),
-        torch.nn.Linear(hidden_channels, out_channels),
-    )
+        torch.nn.Linear(hidden_channels, out_channels))
 
 
 def reset_stacked(weight: Tensor, bias: Tensor) -> None:

@@ -23,7 +23,7 @@ NAMES = {
     '.fc2.': '.lin2.',
     '.bn.': '.norm.',
     'fc_out.0.': 'lin.',  # fNRI's code has a list of one output layer,
-    'fc_out.': 'lin.',  # the others have one.
+    'fc_out.': 'lin.'  # the others have one.
 }
 
 

@@ -1,34 +1,15 @@
 """Simulation of systems of interacting particles: numpy arrays in and out,
 without graphs in PyG's sense or models."""
 from pyg_fnri.simulation.dynamics import Trajectories, simulate
-from pyg_fnri.simulation.forces import (
-    Charge,
-    FiniteSpring,
-    Force,
-    SoftCharge,
-    Spring,
-)
+from pyg_fnri.simulation.forces import (Charge, FiniteSpring, Force, SoftCharge,
+                                        Spring)
 from pyg_fnri.simulation.kuramoto import Kuramoto
 from pyg_fnri.simulation.sampling import graph_keys
-from pyg_fnri.simulation.systems import (
-    Newtonian,
-    NRISprings,
-    SignedCharges,
-    System,
-)
+from pyg_fnri.simulation.systems import (Newtonian, NRISprings, SignedCharges,
+                                         System)
 
 __all__ = [
-    'Force',
-    'Spring',
-    'Charge',
-    'FiniteSpring',
-    'SoftCharge',
-    'Trajectories',
-    'simulate',
-    'System',
-    'Newtonian',
-    'NRISprings',
-    'SignedCharges',
-    'Kuramoto',
-    'graph_keys',
+    'Force', 'Spring', 'Charge', 'FiniteSpring', 'SoftCharge', 'Trajectories',
+    'simulate', 'System', 'Newtonian', 'NRISprings', 'SignedCharges',
+    'Kuramoto', 'graph_keys'
 ]

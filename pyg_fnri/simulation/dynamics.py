@@ -5,18 +5,10 @@ from typing import NamedTuple, Optional, Sequence
 import numpy as np
 
 from pyg_fnri.simulation.forces import Force
-from pyg_fnri.simulation.sampling import (
-    check_graphs,
-    draw_interactions,
-    draw_positions,
-    draw_velocities,
-)
-from pyg_fnri.simulation.time_loop import (
-    NUM_LANES,
-    compile_force,
-    compile_time_loop,
-    in_threads,
-)
+from pyg_fnri.simulation.sampling import (check_graphs, draw_interactions,
+                                          draw_positions, draw_velocities)
+from pyg_fnri.simulation.time_loop import (NUM_LANES, compile_force,
+                                           compile_time_loop, in_threads)
 
 
 class Trajectories(NamedTuple):
@@ -28,25 +20,15 @@ class Trajectories(NamedTuple):
     time: np.ndarray  #: In second, float64 ``[T]``.
 
 
-def simulate(
-    forces: Sequence[Force],
-    num_systems: int,
-    num_particles: int = 5,
-    *,
-    num_dimensions: int = 2,
-    seed: int = 0,
-    num_steps: int = 10_000,
-    step_size: float = 1e-3,
-    sample_every: int = 100,
-    box_half_width: Optional[float] = 5.0,
-    position_std: float = 0.5,
-    speed: float = 0.5,
-    max_kick: float = 0.1,
-    interactions: Optional[np.ndarray] = None,
-    initial_position: Optional[np.ndarray] = None,
-    initial_velocity: Optional[np.ndarray] = None,
-    progress: bool = False,
-) -> Trajectories:
+def simulate(forces: Sequence[Force], num_systems: int, num_particles: int = 5,
+             *, num_dimensions: int = 2, seed: int = 0, num_steps: int = 10_000,
+             step_size: float = 1e-3, sample_every: int = 100,
+             box_half_width: Optional[float] = 5.0, position_std: float = 0.5,
+             speed: float = 0.5, max_kick: float = 0.1,
+             interactions: Optional[np.ndarray] = None,
+             initial_position: Optional[np.ndarray] = None,
+             initial_velocity: Optional[np.ndarray] = None,
+             progress: bool = False) -> Trajectories:
     r"""Simulates particles of 1 kg under pairwise forces in a box with
     reflecting walls, by default those of the paper's section "Simulations".
 

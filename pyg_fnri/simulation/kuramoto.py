@@ -99,7 +99,7 @@ def _oscillate(
         coupling: Any,  # [S, N, N], row the receiver
         step: float,
         sample_every: int,
-        x: Any,  # [S, N, T, 4], to be filled
+        x: Any  # [S, N, T, 4], to be filled
 ) -> None:
     num_systems, num_particles, num_frames, _ = x.shape
     phase, cos, sin, k1, k2, k3, k4 = np.empty((7, num_particles))

@@ -9,12 +9,8 @@ import numpy as np
 
 from pyg_fnri.simulation.dynamics import check_forces, simulate
 from pyg_fnri.simulation.forces import Force, SoftCharge, Spring
-from pyg_fnri.simulation.sampling import (
-    draw_interactions,
-    draw_positions,
-    draw_velocities,
-    in_streams,
-)
+from pyg_fnri.simulation.sampling import (draw_interactions, draw_positions,
+                                          draw_velocities, in_streams)
 from pyg_fnri.simulation.time_loop import NO_DISTANCE
 
 

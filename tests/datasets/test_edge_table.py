@@ -6,16 +6,13 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.convert import to_pandas
-from pyg_fnri.datasets.edge_table import (
-    candidate_edges,
-    report_one_way,
-    true_types,
-)
+from pyg_fnri.datasets.edge_table import (candidate_edges, report_one_way,
+                                          true_types)
 from pyg_fnri.datasets.reading import Recording
 
 SYSTEMS = [
     Recording('A', [1, 2, 3], np.zeros((3, 2, 1))),
-    Recording('B', [2, 3], np.zeros((2, 2, 1))),
+    Recording('B', [2, 3], np.zeros((2, 2, 1)))
 ]
 
 
@@ -53,13 +50,17 @@ def test_truth_has_row_receiver():
     assert first.sum() == second.sum() == 1
 
 
-@pytest.mark.parametrize('rows, message', [
-    ([('A', 3, 1, 0, 1), ('C', 2, 1, 0, 1)], "a system 'C'"),
-    ([('A', 3, 1, 0, 1), ('B', 1, 2, 0, 1)], "Row 1 .* of system 'B'"),
-    ([('A', 3, 1, 0, 1), ('A', None, 1, 0, 1)], "Row 1 has no 'sender'"),
-    ([('A', 3, 1, 0, 1), ('A', 3, 1, 0, 2)], 'another type'),
-    ([('A', 3, 1, 0, 1), ('A', 2, 1, 0, 0.5)], 'Row 1 .* type 0.5'),
-])
+@pytest.mark.parametrize('rows, message',
+                         [([('A', 3, 1, 0, 1),
+                            ('C', 2, 1, 0, 1)], "a system 'C'"),
+                          ([('A', 3, 1, 0, 1),
+                            ('B', 1, 2, 0, 1)], "Row 1 .* of system 'B'"),
+                          ([('A', 3, 1, 0, 1),
+                            ('A', None, 1, 0, 1)], "Row 1 has no 'sender'"),
+                          ([('A', 3, 1, 0, 1),
+                            ('A', 3, 1, 0, 2)], 'another type'),
+                          ([('A', 3, 1, 0, 1),
+                            ('A', 2, 1, 0, 0.5)], 'Row 1 .* type 0.5')])
 def test_wrong_edges_are_said(rows, message):
     with pytest.raises(ValueError, match=message):
         true_types(table(rows), SYSTEMS)
@@ -81,7 +82,7 @@ def test_own_edges_are_the_candidates(open_table):
     edges = pd.DataFrame({
         'system': ['A', 'A', 'C'],
         'sender': ['c', 'a', 'w'],
-        'receiver': ['a', 'b', 'z'],
+        'receiver': ['a', 'b', 'z']
     })
     dataset = open_table(parabolas.table(), edges=edges)
     assert dataset[0].edge_index.tolist() == [[2, 0], [0, 1]]

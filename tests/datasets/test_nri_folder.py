@@ -147,18 +147,18 @@ def spoil(kind, value):
     return lambda folder: np.save(folder / f'{kind}_train.npy', value)
 
 
-@pytest.mark.parametrize('change, error', [
-    (lambda folder: (folder / 'vel_train.npy').unlink(), FileNotFoundError),
-    (lambda folder: (folder / 'edges_train.npy').unlink(), FileNotFoundError),
-    (spoil('loc', np.zeros((6, 5, 4))), ValueError),
-    (spoil('loc', np.zeros((6, 5, 1, 4))), ValueError),
-    (spoil('loc', np.full((6, 5, 2, 4), np.nan)), ValueError),
-    (spoil('edges', np.zeros((5, 4, 4))), ValueError),
-    (spoil('edges', np.zeros((6, 3, 3))), ValueError),
-    (spoil('edges', np.full((6, 4, 4), np.nan)), ValueError),
-    (spoil('edges', np.zeros((6, 2, 4, 4))), ValueError),
-    (spoil('edges', np.random.rand(60, 4, 4)), ValueError),
-])
+@pytest.mark.parametrize(
+    'change, error',
+    [(lambda folder: (folder / 'vel_train.npy').unlink(), FileNotFoundError),
+     (lambda folder: (folder / 'edges_train.npy').unlink(), FileNotFoundError),
+     (spoil('loc', np.zeros((6, 5, 4))), ValueError),
+     (spoil('loc', np.zeros((6, 5, 1, 4))), ValueError),
+     (spoil('loc', np.full((6, 5, 2, 4), np.nan)), ValueError),
+     (spoil('edges', np.zeros((5, 4, 4))), ValueError),
+     (spoil('edges', np.zeros((6, 3, 3))), ValueError),
+     (spoil('edges', np.full((6, 4, 4), np.nan)), ValueError),
+     (spoil('edges', np.zeros((6, 2, 4, 4))), ValueError),
+     (spoil('edges', np.random.rand(60, 4, 4)), ValueError)])
 def test_what_is_wrong_is_refused(make, tmp_path, change, error):
     write(tmp_path / 'data')
     change(tmp_path / 'data')

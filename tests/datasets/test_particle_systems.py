@@ -12,26 +12,13 @@ from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.datasets.particle_systems import (
-    FORCES,
-    SYSTEMS,
-    GraphSplit,
-    find_system,
-)
+from pyg_fnri.datasets.particle_systems import (FORCES, SYSTEMS, GraphSplit,
+                                                find_system)
 from pyg_fnri.datasets.stored import SPLITS
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.simulation import (
-    Charge,
-    FiniteSpring,
-    Force,
-    Kuramoto,
-    Newtonian,
-    NRISprings,
-    Spring,
-    System,
-    graph_keys,
-    simulate,
-)
+from pyg_fnri.simulation import (Charge, FiniteSpring, Force, Kuramoto,
+                                 Newtonian, NRISprings, Spring, System,
+                                 graph_keys, simulate)
 
 
 @dataclass(frozen=True)
@@ -88,11 +75,9 @@ def test_other_splits_do_not_change_one(root, tmp_path):
     assert_equal(systems(tmp_path, 'test', num_systems=(1, 1, 2)), test[:2])
 
 
-@pytest.mark.parametrize('name, num_types, num_forces', [
-    ('nri_springs', 2, 1),
-    ('nri_charged', 3, 2),
-    ('kuramoto', 2, 0),
-])
+@pytest.mark.parametrize('name, num_types, num_forces', [('nri_springs', 2, 1),
+                                                         ('nri_charged', 3, 2),
+                                                         ('kuramoto', 2, 0)])
 def test_nris_systems(root, uncompiled_kuramoto, name, num_types, num_forces):
     dataset = systems(root, 'test', name=name, num_particles=8)
     assert len(dataset) == 3
@@ -183,7 +168,7 @@ def test_it_behaves_as_any_other_data_set(root):
      ValueError), ({'num_systems': (0, 5, 5)}, ValueError),
     ({'system': Kuramoto(), 'forces': [Spring()]}, ValueError),
     ({'forces': [FiniteSpring()], 'name': 'springs_charges'}, ValueError),
-    ({'forces': [Spring]}, ValueError),
+    ({'forces': [Spring]}, ValueError)
 ])  # yapf: disable
 def test_wrong_arguments_are_refused(tmp_path, arguments, error):
     with pytest.raises(error):
@@ -238,7 +223,7 @@ def test_every_argument_changes_the_cache(tmp_path, calls):
         {'forces': [Spring(), Charge(0.21)]}, {'forces': [Charge(), Spring()]},
         {'forces': [Spring(), LinearRepulsion()]},
         {'system': Newtonian([Spring(), Charge()], speed=0.6)},
-        {'system': NRISprings()},
+        {'system': NRISprings()}
     ]  # yapf: disable
     for _ in range(2):  # Made once, each by a stream of its own.
         folders = [systems(tmp_path, **kw).processed_dir for kw in variants]

@@ -4,13 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyg_fnri.datasets.reading import (
-    Reading,
-    as_name,
-    content_digest,
-    is_array,
-    load,
-)
+from pyg_fnri.datasets.reading import (Reading, as_name, content_digest,
+                                       is_array, load)
 
 
 def table(num_steps=5, systems=None, dt=0.1):
@@ -129,7 +124,7 @@ def change(row, **cells):
     (change(13, time=np.nan), "Row 13 has no 'time'"),
     (lambda t: t[:0], 'two times'),
     (lambda t: t[['system', 'particle', 'time']], "one column 'x'"),
-    (lambda t: t.rename(columns={'y': 'x'}), "one column 'x'"),
+    (lambda t: t.rename(columns={'y': 'x'}), "one column 'x'")
 ])  # yapf: disable
 def test_what_is_wrong_in_a_table_is_said(spoil, message):
     with pytest.raises(ValueError, match=message):
@@ -138,7 +133,7 @@ def test_what_is_wrong_in_a_table_is_said(spoil, message):
 
 @pytest.mark.parametrize('kwargs, error', [
     ({'position': ['x', 'y'], 'velocity': ['vx']}, ValueError),
-    ({'max_gap': 0.5}, TypeError), ({'time_step': 0}, ValueError),
+    ({'max_gap': 0.5}, TypeError), ({'time_step': 0}, ValueError)
 ])  # yapf: disable
 def test_wrong_arguments_are_refused(kwargs, error):
     with pytest.raises(error):
@@ -173,7 +168,7 @@ def test_features_of_arrays_have_numbers():
         ({'position': [2, 0]}, [2, 0], True),
         ({'position': [1], 'velocity': [2]}, [1, 2], False),
         ({'mass': 3, 'velocity': ()}, [0, 1, 2], False),
-        ({'mass': 3, 'position': [0]}, [0], True),
+        ({'mass': 3, 'position': [0]}, [0], True)
     ]:  # yapf: disable
         recordings, derive = Reading(**kwargs).read(x)
         assert np.array_equal(recordings[2].x, x[2][..., features])
@@ -187,7 +182,7 @@ def test_features_of_arrays_have_numbers():
     (np.zeros((3, 2, 5, 3)), {'mass': 0}),
     (np.zeros((3, 2, 5, 4)), {'position': [0, 4]}),
     (np.zeros((3, 2, 5, 4)), {'mass': -1}),
-    (np.zeros((0, 2, 5, 4)), {}), (np.zeros((2, 4)), {}),
+    (np.zeros((0, 2, 5, 4)), {}), (np.zeros((2, 4)), {})
 ])  # yapf: disable
 def test_features_of_arrays_are_not_guessed(x, kwargs):
     with pytest.raises(ValueError):
@@ -256,7 +251,7 @@ def test_digest_is_of_the_content():
     sources = [
         table(), table()[::-1], table().rename(columns={'x': 'z'}),
         change(3, x=0)(table()), np.zeros((2, 3)), np.zeros((3, 2)),
-        np.ones((2, 3)), np.ma.masked_array(np.ones((2, 3)), [[0, 1, 0]] * 2),
+        np.ones((2, 3)), np.ma.masked_array(np.ones((2, 3)), [[0, 1, 0]] * 2)
     ]  # yapf: disable
     digests = [content_digest(source) for source in sources]
     assert len(set(digests)) == len(digests)

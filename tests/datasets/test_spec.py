@@ -5,16 +5,9 @@ import pandas as pd
 import pytest
 
 from pyg_fnri.datasets import NRIFolder, TrajectoryTable
-from pyg_fnri.datasets.spec import (
-    OWN_UNIT,
-    box_half_width,
-    check_directions,
-    describe_files,
-    frame_interval,
-    length_unit,
-    open_dataset,
-    remembered_reading,
-)
+from pyg_fnri.datasets.spec import (OWN_UNIT, box_half_width, check_directions,
+                                    describe_files, frame_interval, length_unit,
+                                    open_dataset, remembered_reading)
 from pyg_fnri.simulation import Kuramoto
 from pyg_fnri.transforms import SplitTrajectory
 
@@ -153,7 +146,7 @@ def test_arrays_tell_the_time_that_velocities_are_derived_by(reopen, tmp_path):
         ({'time_step': 0.5}, 0.5),
         ({'position': [0, 1]}, 1.0),
         ({'position': [0, 1], 'time_step': 0.5}, 0.5),
-        ({'position': [0, 1], 'velocity': [2, 3]}, None),
+        ({'position': [0, 1], 'velocity': [2, 3]}, None)
     ]:  # yapf: disable
         description = describe_files(path, num_observed=4, reading=reading)
         assert frame_interval(description, reopen(description)) == expected

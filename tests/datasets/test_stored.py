@@ -8,11 +8,8 @@ import torch
 from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.datasets.stored import (
-    StoredSystems,
-    check_writable,
-    written_whole,
-)
+from pyg_fnri.datasets.stored import (StoredSystems, check_writable,
+                                      written_whole)
 from pyg_fnri.transforms import NearestNeighbours
 
 FILES = ['.lock', 'recipe.txt', 'systems.pt']

@@ -135,7 +135,7 @@ def test_what_has_changed_finds_no_old_data(open_table, tmp_path, monkeypatch):
         {'split': 'train'}, {'seed': 1}, {'fractions': (0.5, 0.25, 0.25)},
         {'split_by': 'time'}, {'window': 4}, {'window': 4, 'stride': 2},
         {'position': ['y', 'x']}, {'velocity': ()}, {'time_step': DT},
-        {'max_gap': 1}, {'mass': 'm'}, {'mass': 'm2'}, {'edges': edges},
+        {'max_gap': 1}, {'mass': 'm'}, {'mass': 'm2'}, {'edges': edges}
     ]  # yapf: disable
     folders = [open_table(path, **change).processed_dir for change in changes]
     assert len({first.processed_dir, *folders}) == len(changes) + 1
@@ -168,7 +168,7 @@ def test_loaders_batch_systems_of_many_sizes(open_table):
     ({'edges': 'no.csv'}, FileNotFoundError), ({'window': 9}, ValueError),
     ({'split': 'test', 'fractions': (0.5, 0.5, 0)}, ValueError),
     ({'split': 'train', 'fractions': (0.1, 0.5, 0.4)}, ValueError),
-    ({'split': 'train', 'split_by': 'time'}, ValueError),
+    ({'split': 'train', 'split_by': 'time'}, ValueError)
 ])  # yapf: disable
 def test_wrong_arguments_are_refused(open_table, kwargs, error):
     with pytest.raises(error):

@@ -5,13 +5,8 @@ from outside_assumptions import Friction, Lawful
 from torch_geometric.data import Batch
 
 from pyg_fnri.laws import check_laws
-from pyg_fnri.nn import (
-    ForceLaw,
-    ForceLawDecoder,
-    LinearStep,
-    MinMaxScaling,
-    RolloutDecoder,
-)
+from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, LinearStep, MinMaxScaling,
+                         RolloutDecoder)
 from pyg_fnri.simulation import Charge, Spring
 
 

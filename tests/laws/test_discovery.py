@@ -162,7 +162,7 @@ def try_all(search, state):
     CategoricalLatent([3, 2, 3], drop_null=True),
     CategoricalLatent([4], drop_null=True),
     CategoricalLatent([2, 3]),
-    SigmoidLatent([2, 3]),
+    SigmoidLatent([2, 3])
 ], ids=repr)
 @pytest.mark.parametrize('same', [False, True])
 def test_the_best_of_all_orders(latent, same):

@@ -17,10 +17,9 @@ def generator():
     return torch.Generator().manual_seed(0)
 
 
-@pytest.mark.parametrize('basis', [
-    [[1., 1.], [0., -1.]],
-    pytest.param([[1., 0.], [1., 1.]], marks=pytest.mark.slow),
-])
+@pytest.mark.parametrize(
+    'basis', [[[1., 1.], [0., -1.]],
+              pytest.param([[1., 0.], [1., 1.]], marks=pytest.mark.slow)])
 def test_entangled_laws_are_told_apart(systems, make_model, basis):
     batch = Batch.from_data_list(systems[:32])
     fit = LawFit(make_model(batch.edge_label), batch)

@@ -313,11 +313,10 @@ def test_three_dimensions(make_model):
 # Expectation-maximisation.
 
 
-@pytest.mark.parametrize('family, num_systems', [
-    ('fnri', 32),
-    pytest.param('nri', 24, marks=pytest.mark.slow),
-    pytest.param('sfnri', 24, marks=pytest.mark.slow),
-])
+@pytest.mark.parametrize('family, num_systems',
+                         [('fnri', 32),
+                          pytest.param('nri', 24, marks=pytest.mark.slow),
+                          pytest.param('sfnri', 24, marks=pytest.mark.slow)])
 def test_laws_and_graphs_find_each_other(systems, flip, make_model, to_types,
                                          family, num_systems):
     batch = Batch.from_data_list(systems[:num_systems])

@@ -2,14 +2,8 @@ import numpy as np
 import pytest
 import torch
 from misspecified_batches import batches
-from outside_assumptions import (
-    Friction,
-    Lawful,
-    Magnetic,
-    Transverse,
-    Trap,
-    UnequalMasses,
-)
+from outside_assumptions import (Friction, Lawful, Magnetic, Transverse, Trap,
+                                 UnequalMasses)
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
@@ -49,7 +43,7 @@ def columns(make_model):
         ('relative velocity', [[3., 1.5, 0., 0.], [0.] * 4
                                ], [[-3., -1.5, 0., 0.], [0.] * 4]),
         ('transverse', [[0.] * 6, [-1., -2., -0.5, 0., 0., 0.]
-                        ], [[0.] * 6, [1., 2., 0.5, 0., 0., 0.]]),
+                        ], [[0.] * 6, [1., 2., 0.5, 0., 0., 0.]])
     ])
 def test_columns_of_terms(columns, name, first, second):
     term = columns[name]  # [N, T, D, P]
@@ -59,13 +53,13 @@ def test_columns_of_terms(columns, name, first, second):
                                rtol=1e-5)
 
 
-@pytest.mark.parametrize('system, name', [
-    (Friction(), 'velocity'),
-    pytest.param(Magnetic(), 'turning', marks=pytest.mark.slow),
-    pytest.param(Transverse(), 'transverse', marks=pytest.mark.slow),
-    pytest.param(Trap(), 'field', marks=pytest.mark.slow),
-    pytest.param(UnequalMasses(), 'response', marks=pytest.mark.slow),
-])
+@pytest.mark.parametrize(
+    'system, name',
+    [(Friction(), 'velocity'),
+     pytest.param(Magnetic(), 'turning', marks=pytest.mark.slow),
+     pytest.param(Transverse(), 'transverse', marks=pytest.mark.slow),
+     pytest.param(Trap(), 'field', marks=pytest.mark.slow),
+     pytest.param(UnequalMasses(), 'response', marks=pytest.mark.slow)])
 def test_what_is_missing_is_named(make_model, system, name):
     train, val = batches(system, 16 if name == 'velocity' else 32)
     model = make_model(train.edge_label, laws=False, half_width=None)

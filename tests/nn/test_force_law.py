@@ -8,14 +8,8 @@ import pytest
 import torch
 
 from pyg_fnri.data import adjacency_to_edge_label, fully_connected
-from pyg_fnri.nn import (
-    ForceLaw,
-    ForceLawDecoder,
-    MinMaxScaling,
-    ResidualForceLaws,
-    StandardScaling,
-    per_mass,
-)
+from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, MinMaxScaling,
+                         ResidualForceLaws, StandardScaling, per_mass)
 from pyg_fnri.simulation import Charge, Spring, simulate
 
 
@@ -274,11 +268,10 @@ def test_a_network_corrects_laws_in_units_of_what_forces_do():
             layer(*args) - plain(*args), expected, atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize('arguments, message', [
-    (dict(scaling=StandardScaling(5)), 'velocities'),
-    (dict(interval=math.nan), 'interval'),
-    (dict(half_width=-5.0), 'half_width'),
-])
+@pytest.mark.parametrize('arguments, message',
+                         [(dict(scaling=StandardScaling(5)), 'velocities'),
+                          (dict(interval=math.nan), 'interval'),
+                          (dict(half_width=-5.0), 'half_width')])
 def test_arguments_out_of_range(arguments, message):
     arguments = {'scaling': StandardScaling(4), **arguments}
     with pytest.raises(ValueError, match=message):

@@ -10,7 +10,7 @@ from pyg_fnri.nn.latent import reverse_edges
 CATEGORICALS = [
     CategoricalLatent([2, 2]),
     CategoricalLatent([4]),
-    CategoricalLatent([2, 3, 4], drop_null=True),
+    CategoricalLatent([2, 3, 4], drop_null=True)
 ]
 categoricals = pytest.mark.parametrize('latent', CATEGORICALS, ids=repr)
 latents = pytest.mark.parametrize(
@@ -32,12 +32,11 @@ def confident_logits(latent, edge_type, scale=20.0):
     return scale * (2 * torch.cat(one_hot, dim=-1).float() - 1)
 
 
-@pytest.mark.parametrize('latent, num_logits, num_channels', [
-    (CategoricalLatent([2, 3, 4]), 9, 9),
-    (CategoricalLatent([2, 3, 4], drop_null=True), 9, 6),
-    (CategoricalLatent([8], drop_null=True), 8, 7),
-    (SigmoidLatent([2, 3, 4]), 6, 6),
-], ids=repr)
+@pytest.mark.parametrize('latent, num_logits, num_channels',
+                         [(CategoricalLatent([2, 3, 4]), 9, 9),
+                          (CategoricalLatent([2, 3, 4], drop_null=True), 9, 6),
+                          (CategoricalLatent([8], drop_null=True), 8, 7),
+                          (SigmoidLatent([2, 3, 4]), 6, 6)], ids=repr)
 @pytest.mark.parametrize('num_edges', [7, 0])
 def test_sizes(latent, num_logits, num_channels, num_edges):
     assert latent.num_logits == num_logits
@@ -87,7 +86,7 @@ def test_reverse_of_each_edge():
 
 @pytest.mark.parametrize('latent', [
     CategoricalLatent([2, 3], undirected=True),
-    SigmoidLatent([2, 3], undirected=True),
+    SigmoidLatent([2, 3], undirected=True)
 ], ids=repr)
 def test_tie_averages_both_directions(latent):
     edge_index = fully_connected(4)[:, torch.randperm(12)[:9]]
@@ -206,12 +205,10 @@ def test_sigmoids_are_supervised_one_by_one():
     torch.testing.assert_close(loss, expected)
 
 
-@pytest.mark.parametrize('prior', [
-    [[0.5, 0.5]],
-    [[0.5, 0.5], [0.5, 0.5, 0.5]],
-    [[1.0, 0.0], [0.2, 0.3, 0.5]],
-    [[0.5, float('nan')], [0.2, 0.3, 0.5]],
-])
+@pytest.mark.parametrize(
+    'prior',
+    [[[0.5, 0.5]], [[0.5, 0.5], [0.5, 0.5, 0.5]], [[1.0, 0.0], [0.2, 0.3, 0.5]],
+     [[0.5, float('nan')], [0.2, 0.3, 0.5]]])
 def test_impossible_types_and_priors(prior):
     with pytest.raises(ValueError, match='sum to 1'):
         CategoricalLatent([2, 3], prior=prior)

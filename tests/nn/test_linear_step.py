@@ -4,15 +4,8 @@ import pytest
 import torch
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.nn import (
-    LinearStep,
-    MLPEncoder,
-    MultiplexConv,
-    OverLinearStep,
-    RecurrentConv,
-    ResidualEncoder,
-    Walls,
-)
+from pyg_fnri.nn import (LinearStep, MLPEncoder, MultiplexConv, OverLinearStep,
+                         RecurrentConv, ResidualEncoder, Walls)
 
 INF = float('inf')
 A = torch.tensor([[-0.05, 0.00, 0.10, 0.00], [0.00, -0.05, 0.00, 0.10],

@@ -6,37 +6,23 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.nn import (
-    FNRI,
-    NRI,
-    SFNRI,
-    CNNEncoder,
-    ForceLaw,
-    LinearStep,
-    MinMaxScaling,
-    MLPEncoder,
-    MultiplexConv,
-    OverLinearStep,
-    RecurrentConv,
-    RecurrentDecoder,
-    ResidualEncoder,
-    ResidualForceLaws,
-    RolloutDecoder,
-)
+from pyg_fnri.nn import (FNRI, NRI, SFNRI, CNNEncoder, ForceLaw, LinearStep,
+                         MinMaxScaling, MLPEncoder, MultiplexConv,
+                         OverLinearStep, RecurrentConv, RecurrentDecoder,
+                         ResidualEncoder, ResidualForceLaws, RolloutDecoder)
 
 
 def num_parameters(module):
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-@pytest.mark.parametrize('model_class, layers, encoder, decoder', [
-    (NRI, [2, 2], 710_660, 406_020),
-    (FNRI, [2, 2], 710_660, 406_020),
-    (SFNRI, [2, 2], 710_146, 269_828),
-    (NRI, [2, 2, 2], 711_688, 678_404),
-    (FNRI, [2, 2, 2], 711_174, 542_212),
-    (SFNRI, [2, 2, 2], 710_403, 337_924),
-])
+@pytest.mark.parametrize('model_class, layers, encoder, decoder',
+                         [(NRI, [2, 2], 710_660, 406_020),
+                          (FNRI, [2, 2], 710_660, 406_020),
+                          (SFNRI, [2, 2], 710_146, 269_828),
+                          (NRI, [2, 2, 2], 711_688, 678_404),
+                          (FNRI, [2, 2, 2], 711_174, 542_212),
+                          (SFNRI, [2, 2, 2], 710_403, 337_924)])
 def test_numbers_of_parameters_are_those_of_table_3(model_class, layers,
                                                     encoder, decoder):
     model = model_class(in_channels=4, num_steps=49, num_edge_types=layers)
@@ -274,12 +260,11 @@ def test_reset_parameters_draws_every_weight_again(model, data):
         assert torch.equal(value, drawn[key]), key
 
 
-@pytest.mark.parametrize('change, message', [
-    (lambda x: x[:, :5], r'SplitTrajectory\(16\)'),
-    (lambda x: x[..., :1], '4 features'),
-    (lambda x: x[:, 0], 'num_nodes'),
-    (lambda x: x / 0, 'not finite'),
-])
+@pytest.mark.parametrize('change, message',
+                         [(lambda x: x[:, :5], r'SplitTrajectory\(16\)'),
+                          (lambda x: x[..., :1], '4 features'),
+                          (lambda x: x[:, 0], 'num_nodes'),
+                          (lambda x: x / 0, 'not finite')])
 def test_systems_that_do_not_fit(data, change, message):
     data.x = change(data.x)
     with pytest.raises(ValueError, match=message):

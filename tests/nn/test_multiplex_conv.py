@@ -16,7 +16,7 @@ def conv():
     [
         fully_connected(2),
         fully_connected(5),
-        torch.tensor([[3, 0, 1, 2, 4], [0, 1, 0, 4, 3]]),  # None to 2.
+        torch.tensor([[3, 0, 1, 2, 4], [0, 1, 0, 4, 3]])  # None to 2.
     ])
 def test_equals_the_papers_equations(conv, edge_index):
     conv = conv.double()

@@ -83,7 +83,7 @@ def test_old_files_and_those_of_several_gpus_are_read(saved):
         ('encoder', 'mlp4.fc1.weight', torch.zeros(8, 16)),  # --no-factor.
         ('encoder', 'mlp2.bn.running_mean', None),
         ('decoder', 'hidden_r.weight', torch.zeros(2)),  # Recurrent ones.
-        ('decoder', 'msg_fc1.4.weight', torch.zeros(8, 8)),  # Of more types.
+        ('decoder', 'msg_fc1.4.weight', torch.zeros(8, 8))  # Of more types.
     ])
 def test_other_weights_are_refused(part, key, value, saved):
     if value is None:

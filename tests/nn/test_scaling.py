@@ -4,13 +4,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from pyg_fnri.nn import (
-    FNRI,
-    MinMaxScaling,
-    StandardScaling,
-    known_masses,
-    per_mass,
-)
+from pyg_fnri.nn import (FNRI, MinMaxScaling, StandardScaling, known_masses,
+                         per_mass)
 
 scalings = pytest.mark.parametrize('scaling', [MinMaxScaling, StandardScaling])
 
@@ -105,14 +100,13 @@ def test_predictions_know_of_masses(heavy):
     assert (paths[0] != paths[1])[~light].any(-1).all()
 
 
-@pytest.mark.parametrize('mass, message', [
-    (torch.ones(1), 'each of the 5 particles'),
-    (torch.tensor([1, 2, 0, 1, 1]), 'above 0'),
-    (torch.tensor([1, -1, -1, 1, 1]), 'above 0'),
-    (torch.tensor([1., 1., 1., 1., math.nan]), 'above 0'),
-    (torch.tensor([math.inf, 1., 1., 1., 1.]), 'above 0'),
-    (1e30 * torch.ones(5), 'typical'),
-])
+@pytest.mark.parametrize('mass, message',
+                         [(torch.ones(1), 'each of the 5 particles'),
+                          (torch.tensor([1, 2, 0, 1, 1]), 'above 0'),
+                          (torch.tensor([1, -1, -1, 1, 1]), 'above 0'),
+                          (torch.tensor([1., 1., 1., 1., math.nan]), 'above 0'),
+                          (torch.tensor([math.inf, 1., 1., 1., 1.]), 'above 0'),
+                          (1e30 * torch.ones(5), 'typical')])
 def test_impossible_masses(make_system, mass, message):
     data = make_system()
     data.mass = mass

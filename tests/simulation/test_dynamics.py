@@ -12,10 +12,9 @@ REFERENCE = Path(__file__).parent.parent / 'reference' / 'simulations.npz'
 I_C = [Spring(), Charge()]
 
 
-@pytest.mark.parametrize('name, forces', [
-    ('springs_charges', I_C),
-    ('springs_charges_fsprings', I_C + [FiniteSpring()]),
-])
+@pytest.mark.parametrize('name, forces',
+                         [('springs_charges', I_C),
+                          ('springs_charges_fsprings', I_C + [FiniteSpring()])])
 def test_equals_the_authors_simulator(name, forces):
     with np.load(REFERENCE) as file:
         reference = {
@@ -156,12 +155,12 @@ def test_a_users_force_equals_a_plain_loop(num_dimensions):
         assert np.allclose(out.velocity[system, :, 0], velocity, atol=1e-6)
 
 
-@pytest.mark.parametrize('forces, wrong, match', [
-    ([Spring(1e9), Charge()], dict(max_kick=np.inf,
-                                   box_half_width=None), 'left the range'),
-    (I_C, dict(speed=1e5), 'system 0 left the box'),
-    ([Charge()], dict(initial_position=np.zeros((70, 5, 2))), 'the range'),
-])
+@pytest.mark.parametrize(
+    'forces, wrong, match',
+    [([Spring(1e9), Charge()], dict(max_kick=np.inf,
+                                    box_half_width=None), 'left the range'),
+     (I_C, dict(speed=1e5), 'system 0 left the box'),
+     ([Charge()], dict(initial_position=np.zeros((70, 5, 2))), 'the range')])
 def test_motion_that_steps_cannot_follow_is_an_error(forces, wrong, match):
     with pytest.raises(ValueError, match=match):
         simulate(forces, 70, num_steps=200, **wrong)
@@ -175,15 +174,12 @@ def test_springs_and_neutral_particles_may_start_on_one_spot():
     assert np.isfinite(out.position).all()
 
 
-@pytest.mark.parametrize('name, value', [
-    ('forces', [Spring]),
-    ('forces', [Spring()] * 64),
-    ('num_steps', 250),
-    ('box_half_width', np.nan),
-    ('interactions', np.full((2, 2, 5, 5), 2)),
-    ('initial_position', np.full((2, 5, 2), 6.0)),
-    ('initial_velocity', np.zeros((1, 5, 2))),
-])
+@pytest.mark.parametrize('name, value',
+                         [('forces', [Spring]), ('forces', [Spring()] * 64),
+                          ('num_steps', 250), ('box_half_width', np.nan),
+                          ('interactions', np.full((2, 2, 5, 5), 2)),
+                          ('initial_position', np.full((2, 5, 2), 6.0)),
+                          ('initial_velocity', np.zeros((1, 5, 2)))])
 def test_arguments_that_would_give_wrong_numbers(name, value):
     arguments = dict(forces=I_C, num_systems=2, num_steps=200)
     with pytest.raises(ValueError, match=name):

@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 
 from pyg_fnri.simulation import Charge, Spring, graph_keys
-from pyg_fnri.simulation.sampling import (
-    CHUNK_SIZE,
-    SYSTEMS_PER_STREAM,
-    draw_interactions,
-    draw_positions,
-    draw_velocities,
-)
+from pyg_fnri.simulation.sampling import (CHUNK_SIZE, SYSTEMS_PER_STREAM,
+                                          draw_interactions, draw_positions,
+                                          draw_velocities)
 
 
 def test_positions_are_normal():

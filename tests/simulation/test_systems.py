@@ -3,17 +3,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from pyg_fnri.simulation import (
-    Charge,
-    FiniteSpring,
-    Kuramoto,
-    Newtonian,
-    NRISprings,
-    SignedCharges,
-    Spring,
-    System,
-    simulate,
-)
+from pyg_fnri.simulation import (Charge, FiniteSpring, Kuramoto, Newtonian,
+                                 NRISprings, SignedCharges, Spring, System,
+                                 simulate)
 
 
 @dataclass(frozen=True)
@@ -57,11 +49,11 @@ def test_nris_systems_keep_the_contract(system, num_particles):
     assert (other != x[:40]).any((1, 2, 3)).all()
 
 
-@pytest.mark.parametrize('constants', [
-    {},
-    dict(num_dimensions=3, num_steps=60, step_size=0.01, sample_every=20,
-         box_half_width=0.4, position_std=0.2, speed=0.7, max_kick=1e-4),
-])
+@pytest.mark.parametrize(
+    'constants',
+    [{},
+     dict(num_dimensions=3, num_steps=60, step_size=0.01, sample_every=20,
+          box_half_width=0.4, position_std=0.2, speed=0.7, max_kick=1e-4)])
 def test_newtonian_is_the_simulation_of_its_forces(constants):
     forces = [Spring(), Charge()]
     system = Newtonian(forces, **constants)

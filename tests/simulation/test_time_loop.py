@@ -9,11 +9,8 @@ import pytest
 from numba import config
 
 from pyg_fnri.simulation import Charge, FiniteSpring, Force, Spring, simulate
-from pyg_fnri.simulation.time_loop import (
-    compile_force,
-    compile_time_loop,
-    in_threads,
-)
+from pyg_fnri.simulation.time_loop import (compile_force, compile_time_loop,
+                                           in_threads)
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class Tabulated(Force):
 @pytest.mark.parametrize('force', [
     Charge(3),
     FiniteSpring(length=0.7),
-    Tabulated(np.array([0.0, 1.0, 4.0]), np.array([1.0, -1.0, 2.0])),
+    Tabulated(np.array([0.0, 1.0, 4.0]), np.array([1.0, -1.0, 2.0]))
 ])
 def test_compiled_magnitude_equals_python(force):
     magnitude, constants = compile_force(force)
