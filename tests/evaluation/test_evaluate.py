@@ -6,15 +6,8 @@ from torch_geometric.data import Batch
 
 from pyg_fnri.evaluation import evaluate
 from pyg_fnri.metrics import linear_rollout, static_rollout
-from pyg_fnri.nn import (
-    FNRI,
-    NRI,
-    SFNRI,
-    LinearStep,
-    MinMaxScaling,
-    RecurrentConv,
-    RecurrentDecoder,
-)
+from pyg_fnri.nn import (FNRI, NRI, SFNRI, LinearStep, MinMaxScaling,
+                         RecurrentConv, RecurrentDecoder)
 from pyg_fnri.transforms import SplitTrajectory
 
 

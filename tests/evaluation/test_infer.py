@@ -8,16 +8,9 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from pyg_fnri.evaluation import (
-    check_results,
-    check_sizes,
-    draw_graphs,
-    infer_graphs,
-    observe,
-    open_systems,
-    present_results,
-    write_results,
-)
+from pyg_fnri.evaluation import (check_results, check_sizes, draw_graphs,
+                                 infer_graphs, observe, open_systems,
+                                 present_results, write_results)
 from pyg_fnri.inference import refine, shared_graph
 from pyg_fnri.nn import MinMaxScaling
 from pyg_fnri.training import Config, build_module
@@ -87,10 +80,9 @@ def test_trajectories_are_read_as_in_training_unless_told(module, open_table):
         open_table([5], replace(module.config, data=data))
 
 
-@pytest.mark.parametrize('kwargs, message', [
-    (dict(num_steps=5), 'looks at 6 frames'),
-    (dict(time_step=0.2), 'resample'),
-])
+@pytest.mark.parametrize('kwargs, message',
+                         [(dict(num_steps=5), 'looks at 6 frames'),
+                          (dict(time_step=0.2), 'resample')])
 def test_systems_that_do_not_fit_are_refused(module, open_table, kwargs,
                                              message):
     with pytest.raises(ValueError, match=message):
@@ -108,12 +100,11 @@ def test_other_features_are_refused(module, tmp_path):
                      str(tmp_path / 'root'))
 
 
-@pytest.mark.parametrize('unit, said', [
-    ([3., 3., 3., 3.], []),
-    ([1e3, 1e3, 1e3, 1e3], ['Positions', 'Velocities']),
-    ([1e-6, 1e-6, 1., 1.], ['Positions']),
-    ([1., 1e3, 1.], ['Feature']),
-])
+@pytest.mark.parametrize('unit, said',
+                         [([3., 3., 3., 3.], []),
+                          ([1e3, 1e3, 1e3, 1e3], ['Positions', 'Velocities']),
+                          ([1e-6, 1e-6, 1., 1.], ['Positions']),
+                          ([1., 1e3, 1.], ['Feature'])])
 def test_another_unit_is_told(unit, said):
     unit = torch.tensor(unit)
     units = MinMaxScaling(len(unit)).fit(torch.randn(50, 10, len(unit)))

@@ -31,10 +31,9 @@ def systems(tiny_systems):
     return tiny_systems('test')
 
 
-@pytest.mark.parametrize('laws, relabelling', [
-    ((Spring().magnitude, Charge().magnitude), SAME),
-    ((Charge().magnitude, Spring().magnitude), SWAPPED),
-])
+@pytest.mark.parametrize('laws, relabelling',
+                         [((Spring().magnitude, Charge().magnitude), SAME),
+                          ((Charge().magnitude, Spring().magnitude), SWAPPED)])
 def test_right_laws_are_in_the_order_of_the_forces(systems, laws, relabelling):
     curves = law_curves(make_layer(*laws), systems, relabelling)
     assert curves.names == ['spring', 'charge']
@@ -115,10 +114,10 @@ def test_particles_in_one_place_have_no_distance(systems):
         law_curves(layer, [data])
 
 
-@pytest.mark.parametrize('relabelling, columns', [
-    (None, ['law 0', 'law 1']),
-    (SWAPPED, ['spring_true', 'charge_true', 'spring', 'charge']),
-])
+@pytest.mark.parametrize(
+    'relabelling, columns',
+    [(None, ['law 0', 'law 1']),
+     (SWAPPED, ['spring_true', 'charge_true', 'spring', 'charge'])])
 def test_table_has_a_column_per_law(systems, tmp_path, relabelling, columns):
     layer = make_layer(Charge().magnitude, Spring().magnitude)
     curves = law_curves(layer, systems, relabelling)

@@ -3,23 +3,15 @@ import math
 
 import pytest
 import torch
-from torchmetrics.functional.classification import (
-    binary_calibration_error,
-    multiclass_calibration_error,
-)
+from torchmetrics.functional.classification import (binary_calibration_error,
+                                                    multiclass_calibration_error
+                                                    )
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.metrics import (
-    EdgePosterior,
-    asymmetric_share,
-    asymmetry,
-    brier_score,
-    detection,
-    expected_calibration_error,
-    graph_report,
-    posterior_entropy,
-    reliability,
-)
+from pyg_fnri.metrics import (EdgePosterior, asymmetric_share, asymmetry,
+                              brier_score, detection,
+                              expected_calibration_error, graph_report,
+                              posterior_entropy, reliability)
 from pyg_fnri.nn.latent import reverse_edges
 
 OF_TRUTH = {
@@ -186,7 +178,7 @@ def test_without_truth_entropy_and_asymmetry_are_left():
         'entropy': [pytest.approx(math.log(4))],
         'entropy_share': [pytest.approx(1)],
         'asymmetric_share': [0.],
-        'asymmetry': [0.],
+        'asymmetry': [0.]
     }
 
 

@@ -58,17 +58,16 @@ PLAIN = tuple(product(range(3), range(2)))
 OTHER = tuple((kind, layer) for layer in range(2) for kind in (0, 2, 1))
 
 
-@pytest.mark.parametrize('sizes, table, num_channels, channels', [
-    ((2, 2), TYPES, 2, [0, 1]),
-    ((2, 2), [(b, a) for a, b in TYPES], 2, [1, 0]),
-    ((2, 2), [(1 - a, b) for a, b in TYPES], 2, None),
-    ((2, 2), TYPES, 4, None),
-    ((3, 2), PLAIN, 3, [0, 1, 2]),
-    ((2, 3), OTHER, 3, [2, 1, 0]),
-    ((4, ), TYPES, 3, None),
-    ((3, ), ((1, ), (0, ), (2, )), 2, None),
-    ((2, ), ((0, ), (2, )), 1, None),
-])
+@pytest.mark.parametrize('sizes, table, num_channels, channels',
+                         [((2, 2), TYPES, 2, [0, 1]),
+                          ((2, 2), [(b, a) for a, b in TYPES], 2, [1, 0]),
+                          ((2, 2), [(1 - a, b) for a, b in TYPES], 2, None),
+                          ((2, 2), TYPES, 4, None),
+                          ((3, 2), PLAIN, 3, [0, 1, 2]),
+                          ((2, 3), OTHER, 3, [2, 1, 0]),
+                          ((4, ), TYPES, 3, None),
+                          ((3, ), ((1, ), (0, ), (2, )), 2, None),
+                          ((2, ), ((0, ), (2, )), 1, None)])
 def test_each_force_has_the_channel_that_stands_for_it_alone(
         sizes, table, num_channels, channels):
     relabelling = Relabelling(sizes, tuple(table))
@@ -104,12 +103,10 @@ def all_layerwise(predicted_sizes, sizes, fixed_null):
             yield [true.index(new) for new in relabelled]
 
 
-@pytest.mark.parametrize('predicted_sizes, sizes, counts', [
-    ([2, 2, 2], [2, 2, 2], (48, 6)),
-    ([3, 2, 3], [3, 3, 2], (144, 8)),
-    ([4], [2, 2], (24, 6)),
-    ([5], [5], (120, 24)),
-])
+@pytest.mark.parametrize('predicted_sizes, sizes, counts',
+                         [([2, 2, 2], [2, 2, 2], (48, 6)),
+                          ([3, 2, 3], [3, 3, 2], (144, 8)),
+                          ([4], [2, 2], (24, 6)), ([5], [5], (120, 24))])
 @pytest.mark.parametrize('fixed_null', [False, True])
 def test_search_equals_brute_force(predicted_sizes, sizes, counts, fixed_null):
     num_types = math.prod(sizes)
@@ -134,8 +131,8 @@ def test_ties_go_to_right_layers_then_to_no_change():
     assert joint.tolist() == [1, 0, 3, 2]
     assert best_assignment(confusion, [2, 2]).tolist() == [1, 0, 2, 3]
     same, sizes = torch.ones(8, 8, dtype=torch.long), [2, 2, 2]
-    for joint in (best_relabelling(same, sizes, sizes),
-                  best_assignment(same, sizes)):
+    for joint in (best_relabelling(same, sizes,
+                                   sizes), best_assignment(same, sizes)):
         assert joint.tolist() == list(range(8))
 
 

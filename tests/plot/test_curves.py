@@ -21,7 +21,7 @@ def test_curves_skip_empty_cells(assert_saves):
         'val_rollout_mse': [90., 9., 0.9],
         'val_entropy_share': [1., 0.5, 0.2],
         'val_accuracy': [math.nan, 0.5, 0.9],
-        'accuracy_unknown': [math.nan] * 3,
+        'accuracy_unknown': [math.nan] * 3
     })
     figure = plot_curves(history)
     loss, mse, share, accuracy = figure.axes
@@ -43,7 +43,7 @@ def test_accuracies_of_em_are_dashed_and_beside_the_cost(assert_saves):
         'changed': [0.5, 0.2, 0.1],
         'cost': [3., 1., 0.2],
         'accuracy': [0.5, 0.9, 0.99],
-        'accuracy_spring': [0.6, 0.95, 1.],
+        'accuracy_spring': [0.6, 0.95, 1.]
     })
     figure = plot_em(history)
     cost, accuracy = figure.axes

@@ -60,12 +60,16 @@ def test_what_cannot_work_is_told(script, tiny_run, tiny_root, tmp_path):
     save_checkpoint(build_module(replace(config, regime='true_graph')), half)
     whole, out = str(tiny_run / 'best.ckpt'), str(tmp_path / 'out')
     before = sorted(tiny_run.rglob('*'))
-    for checkpoint, out, arguments, message in (
-        (half, out, [], 'needs a trained encoder'),
-        (whole, out, ['--num-distilled', '15'], 'num_distilled'),
-        (whole, str(tiny_run), [], 'would replace'),
-        (str(tiny_run / 'last.ckpt'), str(tiny_run), [], 'holds a training'),
-    ):
+    for checkpoint, out, arguments, message in ((half, out, [],
+                                                 'needs a trained encoder'),
+                                                (whole, out,
+                                                 ['--num-distilled',
+                                                  '15'], 'num_distilled'),
+                                                (whole, str(tiny_run), [],
+                                                 'would replace'),
+                                                (str(tiny_run / 'last.ckpt'),
+                                                 str(tiny_run), [],
+                                                 'holds a training')):
         with pytest.raises(SystemExit, match=message):
             script.main([
                 '--checkpoint', checkpoint, '--root', tiny_root, '--out', out,

@@ -81,11 +81,10 @@ def test_split_by_graph(script, root, capsys):
     assert '783.0' not in card
 
 
-@pytest.mark.parametrize('arguments, message', [
-    (['--name', 'none'], 'none'),
-    (['--num-systems', '3', '0', '3'], 'num_systems'),
-    (['--root', '/dev/null'], 'Cannot write'),
-])
+@pytest.mark.parametrize('arguments, message',
+                         [(['--name', 'none'], 'none'),
+                          (['--num-systems', '3', '0', '3'], 'num_systems'),
+                          (['--root', '/dev/null'], 'Cannot write')])
 def test_wrong_arguments_end_in_one_sentence(script, tmp_path, arguments,
                                              message):
     with pytest.raises(SystemExit, match=message):

@@ -103,10 +103,9 @@ def test_results_are_replaced_on_demand_only(script, arguments, write_table,
     assert read(tmp_path / 'graphs')['edges.csv'] != before['edges.csv']
 
 
-@pytest.mark.parametrize('changes, message', [
-    (dict(num_steps=7), 'looks at 8 frames'),
-    (dict(sizes=[3, 1]), "'s1'.* 2 particles"),
-])
+@pytest.mark.parametrize('changes, message',
+                         [(dict(num_steps=7), 'looks at 8 frames'),
+                          (dict(sizes=[3, 1]), "'s1'.* 2 particles")])
 def test_data_that_do_not_fit_are_refused(script, arguments, write_table,
                                           tmp_path, changes, message):
     data = write_table(tmp_path / 'new.csv', **{'sizes': [3], **changes})
@@ -116,11 +115,10 @@ def test_data_that_do_not_fit_are_refused(script, arguments, write_table,
     assert not list((tmp_path / 'graphs').iterdir())
 
 
-@pytest.mark.parametrize('wrong, message', [
-    (['--data', 'none.csv'], 'none.csv'),
-    (['--checkpoint', 'none'], 'no checkpoint'),
-    (['--out', '/dev/null'], 'Cannot write'),
-])
+@pytest.mark.parametrize('wrong, message',
+                         [(['--data', 'none.csv'], 'none.csv'),
+                          (['--checkpoint', 'none'], 'no checkpoint'),
+                          (['--out', '/dev/null'], 'Cannot write')])
 def test_missing_files_are_told(script, arguments, own_table, wrong, message):
     with pytest.raises(SystemExit, match=message):
         script.main([*arguments, '--data', own_table, *wrong])

@@ -85,15 +85,13 @@ def test_own_truth_is_measured_against(train, own_table, tmp_path):
     assert module.config.data['neighbours'] == 2
 
 
-@pytest.mark.parametrize('arguments, message', [
-    (['--num-edge-types', '2', '1'], 'edge types'),
-    (['--window', '21'], 'too short'),
-    (['--option', 'stride=2'], 'window'),
-    (['--option', 'radius=1', '--option', 'neighbours=2'], 'neighbours'),
-    (['--data', 'none.csv'], 'none.csv'),
-    (['--time', 't'], "'t'"),
-    (['--name', 'kuramoto'], 'simulated'),
-])
+@pytest.mark.parametrize(
+    'arguments, message',
+    [(['--num-edge-types', '2', '1'], 'edge types'),
+     (['--window', '21'], 'too short'), (['--option', 'stride=2'], 'window'),
+     (['--option', 'radius=1', '--option', 'neighbours=2'], 'neighbours'),
+     (['--data', 'none.csv'], 'none.csv'), (['--time', 't'], "'t'"),
+     (['--name', 'kuramoto'], 'simulated')])
 def test_wrong_own_data_end_in_one_sentence(train, own_table, arguments,
                                             message):
     with pytest.raises(SystemExit, match=message) as error:

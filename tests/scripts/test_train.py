@@ -130,15 +130,14 @@ def test_resumed_run_goes_on_at_its_last_step(script, tiny_arguments,
 @pytest.mark.parametrize('arguments, message', [
     (['--resume', '--option', 'hidden_channels=9'], 'options'),
     (['--resume', '--num-observed', '40'], 'num_observed'),
-    (['--resume', '--recipe', 'em'], 'no quick/last.ckpt'),
-    ([], 'holds a run'),
+    (['--resume', '--recipe', 'em'], 'no quick/last.ckpt'), ([], 'holds a run'),
     (['--overwrite', '--num-observed', '50'], 'at least 100 steps'),
     (['--overwrite', '--option', 'learning_rate=nan'], 'learning_rate'),
     (['--overwrite', '--option', 'accelerator=abacus'], 'abacus'),
     (['--overwrite', '--option', 'val_every=0'], 'val_every'),
     (['--overwrite', '--option', 'null_prior=1.5,.5'], 'priors'),
     (['--overwrite', '--recipe', 'em', '--unsplit'], 'unsplit'),
-    (['--overwrite', '--recipe', 'em', '--option', 'num_distilled=5'], 'num_d'),
+    (['--overwrite', '--recipe', 'em', '--option', 'num_distilled=5'], 'num_d')
 ])
 def test_wrong_arguments_end_in_one_sentence_and_lose_nothing(
         script, tiny_arguments, copied_run, arguments, message):
