@@ -26,15 +26,6 @@ def two_types(score):
     return torch.stack([1 - score, score], dim=-1)
 
 
-def test_a_calibrated_model_has_no_error():
-    confidence = 0.5 + 0.5 * torch.rand(200_000)
-    correct = torch.rand(200_000) < confidence
-    assert expected_calibration_error(confidence, correct) < 0.005
-    bins = reliability(confidence, correct)
-    used = bins.num_edges > 1000
-    assert (bins.accuracy - bins.confidence)[used].abs().max() < 0.02
-
-
 @pytest.mark.parametrize('size', [2, 4])
 def test_calibration_error_is_that_of_torchmetrics(size):
     q = torch.rand(500, size).softmax(-1)
@@ -188,12 +179,3 @@ def test_report_is_plain_and_none_where_not_defined():
     assert report['auroc'] == report['average_precision'] == [None, None]
     del report['relabelling']
     assert json.loads(json.dumps(report, allow_nan=False)) == report
-
-
-def test_what_does_not_fit_is_refused():
-    batch = batch_of(1, [2, 2], torch.zeros(20, 2, dtype=torch.long))
-    with pytest.raises(ValueError, match='logits'):
-        graph_report([batch._replace(layers=[5 * q for q in batch.layers])],
-                     [2, 2], [2, 2])
-    with pytest.raises(ValueError, match='shorter'):
-        graph_report([batch, batch._replace(edge_label=None)], [2, 2], [2, 2])

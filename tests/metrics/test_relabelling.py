@@ -10,28 +10,12 @@ from pyg_fnri.metrics.relabelling import best_assignment, best_relabelling
 TYPES = [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
-def test_relabelling_translates_types():
+def test_types_are_translated_and_posteriors_marginalised():
     relabelling = Relabelling((4, ), ((1, 0), (0, 0), (1, 1), (0, 1)))
     types = torch.tensor([[3], [0], [0], [2]])
     assert relabelling(types).tolist() == [[0, 1], [1, 0], [1, 0], [1, 1]]
     with pytest.raises(ValueError, match='beyond'):
         relabelling(types + 1)
-
-
-def test_relabelling_reads_well():
-    assert str(Relabelling((2, 2), tuple(TYPES))) == 'as predicted'
-    swapped = tuple((1 - b, a) for a, b in TYPES)
-    words = str(Relabelling((2, 2), swapped))
-    assert words == ('layer 0 <- predicted layer 1, type 0 -> 1, type 1 -> 0; '
-                     'layer 1 <- predicted layer 0')
-    words = str(Relabelling((4, ), swapped))
-    assert words == '0 -> (1, 0), 1 -> (0, 0), 2 -> (1, 1), 3 -> (0, 1)'
-    entangled = ((0, 1), (1, 0), (1, 1), (0, 0))
-    assert str(Relabelling((2, 2), entangled)).startswith('(0, 0) -> (0, 1),')
-
-
-def test_joint_posterior_is_marginalised():
-    relabelling = Relabelling((4, ), ((1, 0), (0, 0), (1, 1), (0, 1)))
     q = torch.tensor([[0.1, 0.2, 0.3, 0.4], [1., 0., 0., 0.]])
     first, second = relabelling.probabilities([q])
     torch.testing.assert_close(first, torch.tensor([[0.6, 0.4], [0., 1.]]))

@@ -82,14 +82,3 @@ def test_reliability_has_a_panel_for_each_layer(assert_saves, legend_texts):
         assert heights == pytest.approx(panel['num_edges'])
     assert legend_texts(figure)[1] == 'as often right as it says'
     assert_saves(figure)
-
-
-def test_rare_and_empty_bins_have_no_mark():
-    panel = {
-        'confidence': [0.05, None, 0.75, 0.95],
-        'accuracy': [1., None, 0.8, 0.9],
-        'num_edges': [1, 0, 2000, 3000]
-    }
-    ax, histogram = plot_reliability({'spring': panel}, [None]).axes
-    assert ax.lines[1].get_xdata().tolist() == [0.75, 0.95]
-    assert len([b for b in histogram.patches if b.get_height() > 0]) == 3

@@ -1,9 +1,7 @@
-import shutil
 from dataclasses import replace
 
 import pytest
 
-from pyg_fnri.nn import ForceLawDecoder
 from pyg_fnri.training import build_module, load_checkpoint, save_checkpoint
 
 pytestmark = pytest.mark.filterwarnings('ignore:Of . starts, one alone')
@@ -14,26 +12,6 @@ SHORT = ['--num-fitted', '8', '--num-pilot', '4', '--max-starts', '2']
 @pytest.fixture(scope='module')
 def script(load_script):
     return load_script('em')
-
-
-@pytest.mark.slow
-def test_laws_of_own_data_that_were_moved(script, load_script, own_run,
-                                          own_table, own_root, tmp_path):
-    moved = shutil.copy(own_table, str(tmp_path / 'moved.csv'))
-    arguments = ['--root', own_root, '--out', str(tmp_path), '--data', moved]
-    script.main([
-        *arguments, *SHORT, '--checkpoint',
-        str(own_run / 'best.ckpt'), '--num-distilled', '0'
-    ])
-    layer = load_checkpoint(str(tmp_path / 'best.ckpt')).model.decoder.layer
-    assert isinstance(layer, ForceLawDecoder)
-    # As the table tells, which knows of no walls.
-    assert layer.interval == pytest.approx(0.1) and layer.half_width is None
-    load_script('evaluate').main(
-        [*arguments, '--checkpoint',
-         str(tmp_path / 'best.ckpt')])
-    header = (tmp_path / 'laws.csv').read_text().splitlines()[0]
-    assert header == 'distance,law 0,law 1'
 
 
 def test_result_has_its_seed_and_says_what_it_saw(script, tiny_run, tiny_root,

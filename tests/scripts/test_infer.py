@@ -77,14 +77,6 @@ def test_graphs_of_systems_of_other_sizes(script, arguments, own_run,
     assert '2 systems, the first 8 of 12 frames, in' in text
 
 
-def test_nothing_remains_to_compare_with(script, arguments, write_table,
-                                         tmp_path, capsys):
-    data = write_table(tmp_path / 'new.csv', [3], num_steps=8)
-    script.main([*arguments, '--data', data])
-    assert set(read(tmp_path / 'graphs')) == RESULTS - {'trajectories.png'}
-    assert '1 system in' in capsys.readouterr().out
-
-
 def test_windows_are_systems(script, arguments, own_table, tmp_path):
     script.main([*arguments, '--data', own_table, '--window', '10'])
     table = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
