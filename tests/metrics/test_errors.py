@@ -1,5 +1,4 @@
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -20,25 +19,25 @@ def frames(num_particles, seed, num_frames=24):
     return torch.randn(num_particles, num_frames, 4, generator=generator)
 
 
-def test_rollout_mse_weighs_every_value_the_same(as_two_processes):
-    metric = RolloutMSE(horizons=(1, 10, 20))
-    errors, batches = {h: [] for h in metric.horizons}, []
-    for seed, num_particles in enumerate([5, 40]):
-        target = frames(num_particles, seed)
+def test_rollout_mse_weighs_every_value_the_same():
+    horizons = (1, 10)
+    whole, first, second = (RolloutMSE(horizons) for _ in range(3))
+    errors = {h: [] for h in horizons}
+    for part, num_particles in ((first, 5), (second, 40)):
+        target = frames(num_particles, 0)
         predictions = {
-            h: target + h * frames(num_particles, seed + 10 * h)
-            for h in metric.horizons
+            h: target + h * frames(num_particles, h)
+            for h in horizons
         }
-        batches.append((predictions, target))
-        metric.update(*batches[-1])
-        for h in metric.horizons:
+        whole.update(predictions, target)
+        part.update(predictions, target)
+        for h in horizons:
             errors[h].append((predictions[h] - target).double().square())
-    result = metric.compute()
-    gathered = as_two_processes(partial(RolloutMSE, (1, 10, 20)), batches)
-    for h in (1, 10, 20):
-        expected = torch.cat(errors[h]).mean().item()
-        assert result[h].item() == pytest.approx(expected, rel=1e-6)
-        assert gathered[h].item() == pytest.approx(expected, rel=1e-6)
+    first.merge_state(second)
+    for h in horizons:
+        expected = pytest.approx(torch.cat(errors[h]).mean().item(), rel=1e-6)
+        assert whole.compute()[h].item() == expected
+        assert first.compute()[h].item() == expected
 
 
 @pytest.mark.parametrize('value', [math.nan, math.inf])
@@ -85,14 +84,11 @@ def test_baselines_equal_a_loop(linear_step, num_frames, pred_steps):
 
 
 def test_guesses_are_measured_as_a_model_is():
-    train = (torch.rand(5000, 2) < 0.7).long()
-    test = (torch.rand(5000, 2) < 0.7).long()
+    train, test = (torch.rand(2, 5000, 2) < 0.7).long()
     report = guessing_accuracy(train, test, [2, 2])
-    random, majority = report['random_accuracy'], report['majority_accuracy']
+    random = report['random_accuracy']
     assert random['combined'] == pytest.approx(0.25, abs=0.03)
     assert random['layers'] == pytest.approx([0.5, 0.5], abs=0.03)
-    assert majority['combined'] == pytest.approx(0.49, abs=0.03)
-    assert majority['layers'] == pytest.approx([0.7, 0.7], abs=0.03)
     assert guessing_accuracy(train, test, [2, 2]) == report
 
 
@@ -107,14 +103,13 @@ def test_the_most_common_combination_need_not_be_that_of_common_types():
 
 
 def test_a_law_error_of_a_hundredth_is_one_percent():
-    scale = np.array([[1.01], [0.9]])
-    error = relative_law_error(DISTANCE, scale * TRUE, TRUE, SEEN)
+    learned = np.array([[1.01], [0.9]]) * TRUE
+    error = relative_law_error(DISTANCE, learned, TRUE, SEEN)
     assert error == pytest.approx([0.01, 0.1])
-    learned = torch.tensor(1.1 * TRUE, dtype=torch.float, requires_grad=True)
-    error = relative_law_error(torch.tensor(DISTANCE), learned,
-                               torch.tensor(TRUE),
-                               torch.tensor(SEEN).float())
-    assert error == pytest.approx([0.1, 0.1], rel=1e-4)
+    learned = torch.tensor(learned, requires_grad=True)
+    again = relative_law_error(torch.tensor(DISTANCE), learned,
+                               torch.tensor(TRUE), torch.tensor(SEEN))
+    assert again == pytest.approx(error)
 
 
 def test_distances_count_as_often_as_they_were_seen():

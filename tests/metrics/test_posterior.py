@@ -11,7 +11,7 @@ from pyg_fnri.data import fully_connected
 from pyg_fnri.metrics import (EdgePosterior, asymmetric_share, asymmetry,
                               brier_score, detection,
                               expected_calibration_error, graph_report,
-                              posterior_entropy, reliability)
+                              reliability)
 from pyg_fnri.nn.latent import reverse_edges
 
 OF_TRUTH = {
@@ -74,13 +74,6 @@ def test_any_interaction_counts_whatever_its_type():
     # Improbable interactions are told apart.
     q = torch.tensor([[1., 1e-12], [1., 1e-10]])
     assert detection(q, torch.tensor([0, 1]))[0] == 1
-
-
-@pytest.mark.parametrize('size', [2, 8])
-def test_entropy_lies_between_none_and_the_maximum(size):
-    uniform = torch.full((10, size), 1 / size)
-    assert posterior_entropy(uniform).item() == pytest.approx(math.log(size))
-    assert posterior_entropy(torch.eye(size)) == 0
 
 
 def test_asymmetry_by_hand():

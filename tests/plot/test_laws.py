@@ -26,29 +26,24 @@ def learned_lines(ax):
 def test_laws_have_a_panel_and_a_colour_each(assert_saves, legend_texts):
     figure = draw((0.9 * TRUE).requires_grad_(), TRUE, errors=[0.004, 0.2],
                   unit='um', force_unit='pN')
-    # In the corner that the law keeps off.
-    texts = [('error 0.4 %', (1, 1)), ('error 20 %', (1, 1))]
+    texts = ['error 0.4 %', 'error 20 %']
     for k, ax in enumerate(figure.axes):
         assert ax.get_title() == ('spring', 'charge')[k]
-        assert ax.title.get_color() == LAYER_COLORS[k]
-        assert [(text.get_text(), text.xy) for text in ax.texts] == [texts[k]]
+        assert [text.get_text() for text in ax.texts] == [texts[k]]
         assert ax.get_xlabel() == 'distance (um)'
         true, = [line for line in ax.lines if line.get_linestyle() == '--']
         assert np.allclose(true.get_xydata().T, [DISTANCE, TRUE[k]])
-    assert figure.axes[0].get_ylabel() == 'force (pN), + repels'
+        # Neither the twelve metre of the table nor the 80 N of few pairs.
+        assert 5 < ax.get_xlim()[1] < 6 and ax.get_ylim()[1] < 3
     assert legend_texts(figure) == [
         'learned', 'extrapolated', 'true', 'distances seen'
     ]
     assert_saves(figure)
-    ax, = draw(DISTANCE[None], errors=[0.]).axes
-    assert ax.texts[0].xy == (0, 1)
 
 
-def test_the_learned_law_is_pale_where_no_pair_was_seen(legend_texts):
+def test_the_learned_law_is_pale_where_no_pair_was_seen():
     seen = np.linspace(1.005, 5., 500)
-    figure = draw(TRUE[:1], seen=seen)
-    assert legend_texts(figure) == ['learned', 'extrapolated', 'distances seen']
-    below, above, between = learned_lines(figure.axes[0])
+    below, above, between = learned_lines(draw(TRUE[:1], seen=seen).axes[0])
     color = to_rgb(LAYER_COLORS[0])
     assert between[0] == color
     assert below[0] == above[0] and sum(below[0]) > sum(color)
