@@ -168,15 +168,6 @@ def test_batches_with_other_labels_are_counted():
     }
 
 
-def test_other_names_for_the_same_graph_agree_wholly():
-    types = random_types(200, [2, 3, 2], seed=0)
-    code = torch.tensor([2, 0, 1])
-    other = torch.stack([types[:, 2], code[types[:, 1]], 1 - types[:, 0]], -1)
-    found = agreement(types, other, [2, 3, 2])
-    assert found.share == found.adjusted == 1
-    assert 1 / 12 < found.chance < 0.15
-
-
 def test_share_and_chance_by_hand():
     #        a: 0 0 0 0 0 0 1 1 1 1,  b, with other names, differs twice.
     a = torch.tensor([0, 0, 0, 0, 0, 0, 1, 1, 1, 1]).view(-1, 1)

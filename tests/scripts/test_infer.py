@@ -124,20 +124,7 @@ def test_systems_of_the_same_particles_share_a_graph(script, arguments,
                                                      write_table, tmp_path,
                                                      capsys):
     data = write_table(tmp_path / 'new.csv', [4] * 6)
-    arguments = [*arguments, '--data', data]
-    script.main([*arguments, '--shared', '--window', '20', '--overwrite'])
+    script.main([*arguments, '--data', data, '--shared', '--window', '10'])
     text = capsys.readouterr().out
-    assert 'one graph of 6 systems' in text and 'not independent' in text
+    assert 'one graph of 12 systems' in text and 'not independent' in text
     assert set(read(tmp_path / 'graphs')) == RESULTS
-    table = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
-    # What is found for all systems can be the candidates of all systems.
-    some = table[table.layer == 0].iloc[:4]
-    some.to_csv(tmp_path / 'some.csv', index=False)
-    script.main([
-        *arguments, '--shared', '--overwrite', '--option',
-        f"edges={tmp_path / 'some.csv'}"
-    ])
-    again = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
-    ends = ['sender', 'receiver']
-    assert again[again.layer == 0][ends].values.tolist() == (
-        some[ends].values.tolist())
