@@ -50,25 +50,19 @@ MASKED[1, 2:4] = np.ma.masked
 @pytest.mark.parametrize(
     'arguments, error',
     [(dict(x=torch.zeros(4, 6)), ValueError),
-     (dict(x=np.zeros((4, 0, 4))), ValueError),
      (dict(x=np.zeros((4, 6, 4), int)), TypeError),
      (dict(x=np.full((4, 6, 4), np.nan)), ValueError),
-     (dict(x=np.full((4, 6, 4), 1e300)), ValueError),
      (dict(x=1e20 * torch.randn(4, 6, 4)), ValueError),
      (dict(x=MASKED), ValueError), (dict(mass=MASKED[:, 2, 0]), ValueError),
      (dict(mass=torch.ones(3)), ValueError),
      (dict(mass=np.array([1, 0, 1, 1])), ValueError),
-     (dict(edge_label=torch.zeros(11, 2).long()), ValueError),
      (dict(edge_label=torch.zeros(2, 3, 3).long()), ValueError),
      (dict(edge_label=torch.ones(2, 4, 4).long()), ValueError),
      (dict(edge_label=-torch.ones(12, 2).long()), ValueError),
      (dict(edge_label=torch.zeros(12, 2)), TypeError),
      (dict(edge_label=np.ma.masked_equal(np.eye(4, dtype=int), 0)), ValueError),
-     (dict(edge_index=torch.tensor([[0, 4], [1, 0]])), ValueError),
      (dict(edge_index=torch.tensor([[0, -1], [1, 0]])), ValueError),
-     (dict(edge_index=torch.tensor([[0, 2], [1, 2]])), ValueError),
      (dict(edge_index=torch.tensor([[0, 0], [1, 1]])), ValueError),
-     (dict(edge_index=torch.tensor([[0, 1]])), ValueError),
      (dict(edge_index=torch.tensor([[0.], [1.]])), TypeError)])
 def test_what_would_give_wrong_numbers_is_refused(arguments, error):
     name, = arguments

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 import torch
 from torch_geometric.data import Batch
@@ -113,14 +111,11 @@ def test_graphs_may_be_inferred_in_another_way(make_model, batches, units):
     assert report.keys() == {'num_systems', 'rollout_mse', 'static_mse'}
 
 
-def test_report_is_plain_and_the_model_is_as_before(make_model, batches, units):
+def test_the_model_is_as_before(make_model, batches, units):
     model = make_model(FNRI)
     before = {key: value.clone() for key, value in model.state_dict().items()}
-    report = evaluate(model.train(), batches, units, [2, 2])
-    del report['relabelling']
-    assert json.loads(json.dumps(report))['num_systems'] == 5
-    for key, value in model.state_dict().items():
-        assert value.equal(before[key]), key
+    evaluate(model.train(), batches, units, [2, 2])
+    assert all(x.equal(before[key]) for key, x in model.state_dict().items())
 
 
 def test_what_cannot_be_evaluated_is_refused(make_model, systems, units):

@@ -41,9 +41,18 @@ def test_accuracies_stand_beside_the_papers_and_guesses():
 
 def test_errors_stand_beside_the_papers_and_baselines():
     report = {
-        'rollout_mse': dict(zip([1, 10], [1.234e-5, 20e-5])),
-        'static_mse': dict(zip([1, 10], [20e-5, 300e-5])),
-        'linear_mse': dict(zip([1, 10], [1e-5, 20e-5]))
+        'rollout_mse': {
+            1: 1.234e-5,
+            10: 20e-5
+        },
+        'static_mse': {
+            1: 20e-5,
+            10: 300e-5
+        },
+        'linear_mse': {
+            1: 1e-5,
+            10: 20e-5
+        }
     }
     rows = error_rows({'ours': report}, 'nri', 'springs_charges')
     assert list(rows) == [
@@ -53,9 +62,6 @@ def test_errors_stand_beside_the_papers_and_baselines():
     assert rows['static, paper'] == [19.4, 283]
     assert rows['linear step'] == pytest.approx([1, 20])
     assert rows['ours'] == pytest.approx([1.234, 20])
-    del report['linear_mse']
-    assert list(error_rows({'ours': report}, 'nri',
-                           '')) == ['static, ours', 'ours']
 
 
 def test_what_is_not_defined_is_a_dash():

@@ -124,10 +124,3 @@ def test_few_extreme_distances_do_not_count():
     # Where no law is given, none is judged.
     seen = np.array([0., 0.1, 1., 2., 9.])
     assert supported_distances(DISTANCE, seen).tolist() == [1, 2]
-
-
-def test_laws_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match='increase'):
-        relative_law_error(DISTANCE[::-1].copy(), TRUE, TRUE, SEEN)
-    with pytest.raises(ValueError, match='shape'):
-        relative_law_error(DISTANCE, TRUE, TRUE[:1], SEEN)
