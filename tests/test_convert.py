@@ -7,7 +7,6 @@ from torch_geometric.data import Batch
 from pyg_fnri.convert import (from_adjacency, to_adjacency, to_networkx,
                               to_pandas)
 from pyg_fnri.data import fully_connected
-from pyg_fnri.nn import FNRI
 
 # Directed: particle 1 acts on 0 but not 0 on 1, and only 2 on 1 in layer 1.
 EDGES = torch.tensor([[1, 2, 0], [0, 1, 2]])
@@ -59,16 +58,6 @@ def test_one_row_per_edge_and_layer(batch):
     assert table.iloc[-2].tolist()[:-1] == [7, 8, 9, 'spring', 14]
     assert table.type.tolist() == list(range(16))
     assert table.type.dtype == 'int64'
-
-
-def test_the_probability_of_the_type_is_picked(make_system):
-    model = FNRI(4, 6, [2, 3], hidden_channels=8).eval()
-    batch = Batch.from_data_list([make_system(4), make_system(3)])
-    edge_type, posterior = model.predict(batch), model.posterior(batch)
-    found = to_pandas(batch, edge_type, probability=posterior).probability
-    for layer in (0, 1):
-        expected = posterior[layer].max(-1).values.detach().double()
-        assert (found[layer::2].to_numpy() == expected.numpy()).all()
 
 
 @pytest.mark.parametrize('kwargs', [

@@ -98,10 +98,6 @@ def test_a_law_error_of_a_hundredth_is_one_percent():
     learned = np.array([[1.01], [0.9]]) * TRUE
     error = relative_law_error(DISTANCE, learned, TRUE, SEEN)
     assert error == pytest.approx([0.01, 0.1])
-    learned = torch.tensor(learned, requires_grad=True)
-    again = relative_law_error(torch.tensor(DISTANCE), learned,
-                               torch.tensor(TRUE), torch.tensor(SEEN))
-    assert again == pytest.approx(error)
 
 
 def test_distances_count_as_often_as_they_were_seen():

@@ -57,15 +57,6 @@ def test_brier_score_by_hand():
         (0 + 0.5 + 2 * 0.64 + 2) / 4)
 
 
-def test_auroc_is_the_share_of_ordered_pairs():
-    label = torch.randint(2, (60, ))
-    score = (10 * torch.rand(60)).floor() / 10  # with ties
-    difference = score[label == 1].unsqueeze(1) - score[label == 0]
-    expected = (difference > 0).double() + (difference == 0).double() / 2
-    auroc, _ = detection(two_types(score), label)
-    assert auroc.item() == pytest.approx(expected.mean().item())
-
-
 def test_any_interaction_counts_whatever_its_type():
     q = torch.rand(300, 3).softmax(-1)
     label = torch.randint(3, (300, ))

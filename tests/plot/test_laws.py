@@ -1,10 +1,7 @@
 import numpy as np
-import pytest
 import torch
-from matplotlib.colors import to_rgb
 
 from pyg_fnri.plot import plot_laws
-from pyg_fnri.plot.style import LAYER_COLORS
 
 DISTANCE = torch.linspace(0.03, 12., 600)
 TRUE = torch.stack([-0.1 * DISTANCE, 0.2 / DISTANCE**2])
@@ -15,12 +12,6 @@ SEEN = np.concatenate([np.linspace(0.3, 5., 2000), [0.05] * 8])
 def draw(learned, true=None, seen=SEEN, **kwargs):
     return plot_laws(DISTANCE, learned, true, seen=[seen] * len(learned),
                      names=['spring', 'charge'], **kwargs)
-
-
-def learned_lines(ax):
-    """(colour, x, y) of the parts of the learned law."""
-    return [(to_rgb(line.get_color()), *line.get_data()) for line in ax.lines
-            if line.get_linewidth() == 4 and len(line.get_xdata()) > 1]
 
 
 def test_laws_have_a_panel_and_a_colour_each(assert_saves, legend_texts):
@@ -39,19 +30,3 @@ def test_laws_have_a_panel_and_a_colour_each(assert_saves, legend_texts):
         'learned', 'extrapolated', 'true', 'distances seen'
     ]
     assert_saves(figure)
-
-
-def test_the_learned_law_is_pale_where_no_pair_was_seen():
-    seen = np.linspace(1.005, 5., 500)
-    below, above, between = learned_lines(draw(TRUE[:1], seen=seen).axes[0])
-    color = to_rgb(LAYER_COLORS[0])
-    assert between[0] == color
-    assert below[0] == above[0] and sum(below[0]) > sum(color)
-    # The parts meet where all but the most extreme of the seen distances
-    # begin and end, on the law.
-    low = np.quantile(seen, 0.01, method='lower')
-    high = np.quantile(seen, 0.99, method='higher')
-    for (_, x, y), ends in zip((below, between, above),
-                               ([0.03, low], [low, high], [high, 12])):
-        assert x[[0, -1]] == pytest.approx(ends)
-        assert y == pytest.approx(-0.1 * x, abs=1e-6)
