@@ -7,7 +7,7 @@ import pytest
 import torch
 from known_laws import LAWS
 from misspecified_batches import batches
-from outside_assumptions import Lawful, UnequalMasses
+from outside_assumptions import Misspecified
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import fully_connected
@@ -278,7 +278,7 @@ def fit_to(fit, tolerances=(0.1, 0.02, 0.005)):
 
 
 def test_unequal_masses(make_model):
-    system = UnequalMasses()
+    system = Misspecified(term='masses')
     train, _ = batches(system)
     trait = in_streams(lambda rng, size: rng.random((size, 5)), 1, 100, 32)
     errors = []
@@ -295,7 +295,7 @@ def test_unequal_masses(make_model):
 
 
 def test_three_dimensions(make_model):
-    system = replace(Lawful(), num_dimensions=3)
+    system = replace(Misspecified(), num_dimensions=3)
     batch = batches(system)[0].clone()
     batch.y = None  # Then they are too far apart.
     model = make_model(batch.edge_label)
