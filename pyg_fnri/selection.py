@@ -16,12 +16,8 @@ from torch_geometric.data import Batch, InMemoryDataset
 from torch_geometric.utils import scatter
 
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.metrics import (
-    EdgeAccuracy,
-    agreement,
-    linear_rollout,
-    posterior_entropy,
-)
+from pyg_fnri.metrics import (EdgeAccuracy, agreement, linear_rollout,
+                              posterior_entropy)
 from pyg_fnri.nn import per_mass
 from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.plot.style import COLORS, INK, make_panels
@@ -272,6 +268,6 @@ def _warnings(table: pd.DataFrame) -> list[str]:
          f"Graphs are doubtful (entropy {row['entropy_share']:.0%} of the "
          f"highest), which favours layers too many: train longer."),
         (row.name == len(table) - 1 > 0,
-         'The largest candidate is recommended: try larger ones.'),
+         'The largest candidate is recommended: try larger ones.')
     ]
     return [warning for holds, warning in found if holds]

@@ -11,14 +11,8 @@ from torch_geometric.data import Data
 from pyg_fnri.datasets.spec import Systems, open_dataset
 from pyg_fnri.evaluation.published import HORIZONS
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.metrics import (
-    EdgePosterior,
-    RolloutMSE,
-    graph_report,
-    guessing_accuracy,
-    linear_rollout,
-    static_rollout,
-)
+from pyg_fnri.metrics import (EdgePosterior, RolloutMSE, graph_report,
+                              guessing_accuracy, linear_rollout, static_rollout)
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
 from pyg_fnri.training import RelationalInference
 
@@ -92,7 +86,7 @@ def evaluate(model: RelationalAutoEncoder, batches: Iterable[Data],
             'static_mse': {
                 h: static_rollout(y, h)
                 for h in fitting
-            },
+            }
         }
         if linear_step is not None:
             frames['linear_mse'] = {

@@ -17,13 +17,8 @@ from torch_geometric.data import Batch, Data
 from pyg_fnri.convert import to_networkx, to_pandas
 from pyg_fnri.datasets import NRIFolder, TrajectoryTable
 from pyg_fnri.datasets.particle_systems import find_system
-from pyg_fnri.datasets.spec import (
-    OWN_UNIT,
-    describe_files,
-    frame_interval,
-    open_dataset,
-    remembered_reading,
-)
+from pyg_fnri.datasets.spec import (OWN_UNIT, describe_files, frame_interval,
+                                    open_dataset, remembered_reading)
 from pyg_fnri.datasets.stored import check_writable
 from pyg_fnri.evaluation.report import tell_diverged
 from pyg_fnri.inference import Refined, refine, shared_graph
@@ -190,7 +185,7 @@ def infer_graphs(module: RelationalInference, dataset: OwnSystems,
     names: dict[str, Any] = {
         'probability': graph.posterior,
         'systems': systems,
-        'particles': particles,
+        'particles': particles
     }
     table = to_pandas(data, graph.edge_type, **names)
     network = to_networkx(data, graph.edge_type,

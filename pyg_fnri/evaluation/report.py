@@ -18,12 +18,8 @@ from pyg_fnri.evaluation.law_curves import LawCurves
 from pyg_fnri.evaluation.published import ACCURACY, HORIZONS, ROLLOUT_MSE
 from pyg_fnri.metrics import Relabelling
 from pyg_fnri.nn import per_mass
-from pyg_fnri.plot import (
-    plot_laws,
-    plot_multiplex,
-    plot_reliability,
-    plot_trajectories,
-)
+from pyg_fnri.plot import (plot_laws, plot_multiplex, plot_reliability,
+                           plot_trajectories)
 from pyg_fnri.training import RelationalInference
 
 #: Ways to infer graphs that may have metrics of their own in a report.
@@ -37,7 +33,7 @@ BEYOND = {
     'entropy': ('posterior entropy (nats)', 1),
     'entropy_share': ('posterior entropy (% of the maximum)', 100),
     'asymmetric_share': ('pairs of two types (%)', 100),
-    'asymmetry': ('difference of the directions (%)', 100),
+    'asymmetry': ('difference of the directions (%)', 100)
 }
 #: What the numbers of a saved report mean.
 UNITS = {
@@ -45,7 +41,7 @@ UNITS = {
     'rollout_mse': 'mean square of min-max scaled features',
     'entropy': 'nats',
     'calibration_error': 'fraction; 15 bins of equal width',
-    'law_error': 'fraction; at distances of pairs that it acts on, 1 to 99 %',
+    'law_error': 'fraction; at distances of pairs that it acts on, 1 to 99 %'
 }
 Metrics = Mapping[str, Any]
 Rows = dict[str, Sequence[Optional[float]]]

@@ -8,15 +8,10 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from pyg_fnri.metrics.relabelling import (
-    Relabelling,
-    all_joint_types,
-    best_assignment,
-    best_relabelling,
-    check_mapping,
-    count_joint_types,
-    make_relabelling,
-)
+from pyg_fnri.metrics.relabelling import (Relabelling, all_joint_types,
+                                          best_assignment, best_relabelling,
+                                          check_mapping, count_joint_types,
+                                          make_relabelling)
 
 
 class EdgeAccuracyResult(NamedTuple):
@@ -31,7 +26,7 @@ class EdgeAccuracyResult(NamedTuple):
         """The accuracies as plain numbers."""
         return {
             'combined': self.combined.item(),
-            'layers': torch.stack(self.layers).tolist(),
+            'layers': torch.stack(self.layers).tolist()
         }
 
 
@@ -163,7 +158,7 @@ def relabelling_consistency(
     return {
         'share': num_agreeing / len(confusions),
         'num_batches': len(confusions),
-        'frequencies': dict(found.most_common()),
+        'frequencies': dict(found.most_common())
     }
 
 

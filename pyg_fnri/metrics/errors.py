@@ -169,6 +169,6 @@ def guessing_accuracy(train_label: Tensor, edge_label: Tensor,
         'random_accuracy': metric.compute().numbers(),
         'majority_accuracy': {
             'combined': combined.double().mean().item(),
-            'layers': layers.double().mean(0).tolist(),
-        },
+            'layers': layers.double().mean(0).tolist()
+        }
     }

@@ -5,16 +5,11 @@ from typing import Any, NamedTuple, Optional
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
-from torchmetrics.functional.classification import (
-    binary_auroc,
-    binary_average_precision,
-)
+from torchmetrics.functional.classification import (binary_auroc,
+                                                    binary_average_precision)
 
-from pyg_fnri.metrics.edge_accuracy import (
-    EdgeAccuracy,
-    JointEdgeAccuracy,
-    relabelling_consistency,
-)
+from pyg_fnri.metrics.edge_accuracy import (EdgeAccuracy, JointEdgeAccuracy,
+                                            relabelling_consistency)
 from pyg_fnri.metrics.relabelling import check_probabilities
 from pyg_fnri.nn.latent import reverse_edges
 
@@ -191,7 +186,7 @@ def graph_report(batches: Sequence[EdgePosterior],
             'average_precision': _plain(precision),
             'brier_score': _plain(map(brier_score, layers, label.T)),
             'calibration_error': dict(combined=errors[0], layers=errors[1:]),
-            'reliability': dict(combined=bins[0], layers=bins[1:]),
+            'reliability': dict(combined=bins[0], layers=bins[1:])
         }
     start, parts = 0, []
     for batch in batches:
@@ -201,15 +196,14 @@ def graph_report(batches: Sequence[EdgePosterior],
     entropy = [posterior_entropy(q) for q in layers]
     most = [torch.tensor(q.size(-1)).log() for q in layers]
     return {
-        **out,
-        'entropy':
+        **out, 'entropy':
         _plain(entropy),
         'entropy_share':
         _plain(h / m for h, m in zip(entropy, most)),
         'asymmetric_share':
         _plain(asymmetric_share(types, reverse) for types in edge_type.T),
         'asymmetry':
-        _plain(asymmetry(q, reverse) for q in layers),
+        _plain(asymmetry(q, reverse) for q in layers)
     }
 
 

@@ -10,11 +10,6 @@ from pyg_fnri.plot.laws import plot_laws
 from pyg_fnri.plot.trajectories import plot_trajectories
 
 __all__ = [
-    'plot_adjacency',
-    'plot_curves',
-    'plot_em',
-    'plot_laws',
-    'plot_multiplex',
-    'plot_reliability',
-    'plot_trajectories',
+    'plot_adjacency', 'plot_curves', 'plot_em', 'plot_laws', 'plot_multiplex',
+    'plot_reliability', 'plot_trajectories'
 ]

@@ -9,24 +9,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from pyg_fnri.plot.style import (
-    COLORS,
-    DASHES,
-    INK,
-    add_legend,
-    label,
-    layer_color,
-    make_panels,
-    name_layer,
-    pale_ticks,
-)
+from pyg_fnri.plot.style import (COLORS, DASHES, INK, add_legend, label,
+                                 layer_color, make_panels, name_layer,
+                                 pale_ticks)
 
 #: What the names of columns hold, and what their panel is called.
 PANELS = {
     'loss': 'loss',
     'mse': 'mean squared error, 1e-5',
     'share': 'share',
-    'accuracy': 'edge accuracy',
+    'accuracy': 'edge accuracy'
 }
 #: Bins of a smaller share of the edges are in the histogram only.
 RARE = 1e-3

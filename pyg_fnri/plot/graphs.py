@@ -10,19 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from torch import Tensor
 
-from pyg_fnri.plot.style import (
-    INK,
-    WRONG,
-    add_legend,
-    fit_limits,
-    label,
-    layer_color,
-    make_panels,
-    name_layer,
-    pale_ticks,
-    to_array,
-    write_in_circle,
-)
+from pyg_fnri.plot.style import (INK, WRONG, add_legend, fit_limits, label,
+                                 layer_color, make_panels, name_layer,
+                                 pale_ticks, to_array, write_in_circle)
 
 Array = Union[Tensor, np.ndarray]
 

@@ -10,17 +10,8 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from pyg_fnri.metrics.errors import interpolate, supported_distances
-from pyg_fnri.plot.style import (
-    DASHES,
-    INK,
-    add_legend,
-    label,
-    layer_color,
-    make_panels,
-    name_layer,
-    pale_ticks,
-    to_array,
-)
+from pyg_fnri.plot.style import (DASHES, INK, add_legend, label, layer_color,
+                                 make_panels, name_layer, pale_ticks, to_array)
 
 Array = Union[Tensor, np.ndarray]
 

@@ -10,18 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from pyg_fnri.plot.style import (
-    COLORS,
-    DASHES,
-    INK,
-    PALE,
-    add_legend,
-    fit_limits,
-    label,
-    make_panels,
-    to_array,
-    write_in_circle,
-)
+from pyg_fnri.plot.style import (COLORS, DASHES, INK, PALE, add_legend,
+                                 fit_limits, label, make_panels, to_array,
+                                 write_in_circle)
 
 Systems = Union[Tensor, np.ndarray, Sequence[Union[Tensor, np.ndarray]]]
 
@@ -74,7 +65,7 @@ def plot_trajectories(predicted: Systems, true: Systems, *,
     handles: dict[str, Any] = {
         'predicted': dict(color=INK, lw=3.2, alpha=0.5),
         'true': dict(color=INK, lw=1.2, ls=DASHES),
-        'start': dict(color=INK, lw=0, marker='o', ms=6, mfc='white'),
+        'start': dict(color=INK, lw=0, marker='o', ms=6, mfc='white')
     }
     if pasts:
         handles['observed'] = dict(color=PALE, lw=0.9)
