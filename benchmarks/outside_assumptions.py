@@ -23,20 +23,10 @@ from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.inference import check_motion, refine
 from pyg_fnri.laws import check_laws, discover_force_laws
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.simulation import (
-    Charge,
-    Force,
-    Kuramoto,
-    Newtonian,
-    SoftCharge,
-    Spring,
-    System,
-)
-from pyg_fnri.simulation.sampling import (
-    draw_positions,
-    draw_velocities,
-    in_streams,
-)
+from pyg_fnri.simulation import (Charge, Force, Kuramoto, Newtonian, SoftCharge,
+                                 Spring, System)
+from pyg_fnri.simulation.sampling import (draw_positions, draw_velocities,
+                                          in_streams)
 from pyg_fnri.training import Config, fit
 from pyg_fnri.transforms import SplitTrajectory
 
@@ -194,7 +184,7 @@ CASES: dict[str, Case] = {
     'trap': Case(Trap(), 'force from outside'),
     'one_way': Case(OneWay(), 'springs that one end feels'),
     'masses': Case(UnequalMasses(), 'masses of 0.5 to 2 kg'),
-    'kuramoto': Case(Kuramoto(), 'no mechanics at all'),
+    'kuramoto': Case(Kuramoto(), 'no mechanics at all')
 }
 OPTIONS = ('max_steps', 'hidden_channels', 'batch_size')
 SCALES: dict[str, dict[str, int]] = dict(

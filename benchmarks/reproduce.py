@@ -32,12 +32,8 @@ from matplotlib.figure import Figure
 
 from pyg_fnri import evaluation
 from pyg_fnri.datasets.spec import Systems, box_half_width, open_dataset
-from pyg_fnri.evaluation.published import (
-    ACCURACY,
-    EDGE_TYPES,
-    PARAMETERS,
-    ROLLOUT_MSE,
-)
+from pyg_fnri.evaluation.published import (ACCURACY, EDGE_TYPES, PARAMETERS,
+                                           ROLLOUT_MSE)
 from pyg_fnri.inference import refine
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.nn.models import MODELS
@@ -50,7 +46,7 @@ HORIZONS = (1, 5, 10, 20, 40)
 #: The layers of the paper's data sets.
 LAYERS = {
     'springs_charges': ['springs', 'charges'],
-    'springs_charges_fsprings': ['springs', 'charges', 'finite springs'],
+    'springs_charges_fsprings': ['springs', 'charges', 'finite springs']
 }
 PAPER = list(LAYERS)
 #: Rows without a model: what is scored, and where that is in the figures.
@@ -58,7 +54,7 @@ BASELINES = {
     'random': ('edge_accuracy', 'random_accuracy'),
     'majority class': ('edge_accuracy', 'majority_accuracy'),
     'static': ('rollout_mse', 'static_mse'),
-    'linear': ('rollout_mse', 'linear_mse'),
+    'linear': ('rollout_mse', 'linear_mse')
 }
 #: Data sets, models and regimes of a table or figure.
 PARTS: dict[str, tuple[list[str], list[str], list[str]]] = {
@@ -68,7 +64,7 @@ PARTS: dict[str, tuple[list[str], list[str], list[str]]] = {
     'laws':
     (PAPER + ['nri_springs', 'nri_charged'], ['fnri'], ['em', 'scratch']),
     'trajectories': (PAPER[:1], ['fnri'], ['learned']),
-    'compression': (PAPER[:1], ['fnri'], ['split', 'unsplit']),
+    'compression': (PAPER[:1], ['fnri'], ['split', 'unsplit'])
 }
 #: Rows by regime and kind of figures.
 ROWS = {
@@ -123,7 +119,7 @@ SCALES = {
     Scale(('quick', {}), ('quick', LONG)),
     'paper':
     Scale(('paper', {}), ('paper', {}), seeds=(0, 1, 2, 3, 4), num_val=10_000,
-          val_every=390),
+          val_every=390)
 }
 
 

@@ -25,15 +25,8 @@ from typing import Any, NamedTuple, Optional
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
-from tables import (
-    HOW_TO_READ,
-    load,
-    make_parser,
-    means,
-    publish,
-    run_study,
-    save_figure,
-)
+from tables import (HOW_TO_READ, load, make_parser, means, publish, run_study,
+                    save_figure)
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -89,11 +82,11 @@ COLUMNS = {
     'figures.sampled.calibration_error': 'sampled ECE',
     'figures.confirmed': 'confirmed',
     'figures.discovery_seconds': 's of laws',
-    'figures.refined.seconds': 's of graphs',
+    'figures.refined.seconds': 's of graphs'
 }
 STANDARD = {
     'laptop': Condition(),
-    'smoke': Condition(num_observed=6, num_training=6, num_test=3),
+    'smoke': Condition(num_observed=6, num_training=6, num_test=3)
 }
 
 

@@ -23,12 +23,8 @@ import torch
 
 from pyg_fnri.datasets.spec import open_dataset
 from pyg_fnri.datasets.stored import check_writable
-from pyg_fnri.training import (
-    Config,
-    EMSettings,
-    ExpectationMaximisation,
-    load_checkpoint,
-)
+from pyg_fnri.training import (Config, EMSettings, ExpectationMaximisation,
+                               load_checkpoint)
 from pyg_fnri.training.cli import OptionParser, Run, errors_in_one_line, given
 from pyg_fnri.transforms import SplitTrajectory
 

@@ -26,16 +26,9 @@ from pyg_fnri.datasets.spec import open_dataset
 from pyg_fnri.datasets.stored import check_writable, written_whole
 from pyg_fnri.selection import plot_selection, select_layers
 from pyg_fnri.training import RECIPES, Config
-from pyg_fnri.training.cli import (
-    OptionParser,
-    OwnData,
-    Recipe,
-    Run,
-    SimulatedData,
-    describe_data,
-    errors_in_one_line,
-    given,
-)
+from pyg_fnri.training.cli import (OptionParser, OwnData, Recipe, Run,
+                                   SimulatedData, describe_data,
+                                   errors_in_one_line, given)
 from pyg_fnri.transforms import SplitTrajectory
 
 

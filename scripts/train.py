@@ -33,15 +33,8 @@ import torch
 
 from pyg_fnri.datasets.spec import open_dataset
 from pyg_fnri.training import RECIPES, Config, Recipe, check_run, fit
-from pyg_fnri.training.cli import (
-    OptionParser,
-    OwnData,
-    Run,
-    SimulatedData,
-    describe_data,
-    errors_in_one_line,
-    given,
-)
+from pyg_fnri.training.cli import (OptionParser, OwnData, Run, SimulatedData,
+                                   describe_data, errors_in_one_line, given)
 from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
 
 

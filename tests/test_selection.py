@@ -6,16 +6,9 @@ import torch
 
 from pyg_fnri.evaluation import evaluate
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.selection import (
-    _compare,
-    _difference,
-    _error,
-    _measure,
-    _shuffled,
-    _warnings,
-    plot_selection,
-    select_layers,
-)
+from pyg_fnri.selection import (_compare, _difference, _error, _measure,
+                                _shuffled, _warnings, plot_selection,
+                                select_layers)
 from pyg_fnri.training import Config, build_module
 
 SYSTEMS = np.geomspace(1e-4, 1e-2, 40)
@@ -58,12 +51,10 @@ def test_mean_and_standard_error_by_hand():
     assert _difference(zero + math.inf, zero)[0] == math.inf
 
 
-@pytest.mark.parametrize('factors, chosen', [
-    ((1.002, 1., 1.), 0),
-    ((1.5, 1.002, 1.), 1),
-    ((1.5, 1.2, 1.), 2),
-    ((math.inf, 1.002, 1.), 1),
-])
+@pytest.mark.parametrize('factors, chosen', [((1.002, 1., 1.), 0),
+                                             ((1.5, 1.002, 1.), 1),
+                                             ((1.5, 1.2, 1.), 2),
+                                             ((math.inf, 1.002, 1.), 1)])
 def test_the_smallest_within_one_standard_error(factors, chosen):
     sizes = ((2, ), (2, 2), (2, 2, 2))
     table = _compare({s: make_runs(f, s) for s, f in zip(sizes, factors)})
@@ -84,15 +75,14 @@ def test_nothing_is_recommended_of_what_diverges():
         _compare({(2, ): make_runs(math.inf)})
 
 
-@pytest.mark.parametrize('changes, word', [
-    (dict(), None),
-    (dict(linear=np.log(SYSTEMS)), 'no evidence of interactions'),
-    (dict(shuffled=np.log(SYSTEMS)), 'plays no part'),
-    (dict(seeds=(0, )), 'one seed'),
-    (dict(wrong=0.9), 'Do not trust'),
-    (dict(num_used=3), 'smaller candidate'),
-    (dict(entropy=0.2), 'train longer'),
-])
+@pytest.mark.parametrize(
+    'changes, word',
+    [(dict(), None),
+     (dict(linear=np.log(SYSTEMS)), 'no evidence of interactions'),
+     (dict(shuffled=np.log(SYSTEMS)), 'plays no part'),
+     (dict(seeds=(0, )), 'one seed'), (dict(wrong=0.9), 'Do not trust'),
+     (dict(num_used=3), 'smaller candidate'),
+     (dict(entropy=0.2), 'train longer')])
 def test_warnings(changes, word):
     arguments = {'factor': 1., 'sizes': (2, 2), **changes}
     linear = {k: v for k, v in changes.items() if k == 'linear'}

@@ -2,47 +2,19 @@
 from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import MODELS, REGIMES, Config
 from pyg_fnri.training.em import ExpectationMaximisation
-from pyg_fnri.training.module import (
-    EncoderDistillation,
-    RelationalInference,
-    SupervisedInference,
-    TrueGraphPrediction,
-    build_module,
-)
-from pyg_fnri.training.recipes import (
-    DECODERS,
-    ENCODERS,
-    RECIPES,
-    EMRecipe,
-    EMSettings,
-    PaperRecipe,
-    QuickRecipe,
-    Recipe,
-)
+from pyg_fnri.training.module import (EncoderDistillation, RelationalInference,
+                                      SupervisedInference, TrueGraphPrediction,
+                                      build_module)
+from pyg_fnri.training.recipes import (DECODERS, ENCODERS, RECIPES, EMRecipe,
+                                       EMSettings, PaperRecipe, QuickRecipe,
+                                       Recipe)
 from pyg_fnri.training.run import check_run, fit
 from pyg_fnri.training.trainer import quiet_lightning
 
 __all__ = [
-    'Config',
-    'DECODERS',
-    'EMRecipe',
-    'EMSettings',
-    'ENCODERS',
-    'EncoderDistillation',
-    'ExpectationMaximisation',
-    'MODELS',
-    'PaperRecipe',
-    'QuickRecipe',
-    'RECIPES',
-    'REGIMES',
-    'Recipe',
-    'RelationalInference',
-    'SupervisedInference',
-    'TrueGraphPrediction',
-    'build_module',
-    'check_run',
-    'fit',
-    'load_checkpoint',
-    'quiet_lightning',
-    'save_checkpoint',
+    'Config', 'DECODERS', 'EMRecipe', 'EMSettings', 'ENCODERS',
+    'EncoderDistillation', 'ExpectationMaximisation', 'MODELS', 'PaperRecipe',
+    'QuickRecipe', 'RECIPES', 'REGIMES', 'Recipe', 'RelationalInference',
+    'SupervisedInference', 'TrueGraphPrediction', 'build_module', 'check_run',
+    'fit', 'load_checkpoint', 'quiet_lightning', 'save_checkpoint'
 ]

@@ -8,13 +8,8 @@ import numpy as np
 import torch
 
 from pyg_fnri.datasets.spec import Systems, frame_interval
-from pyg_fnri.nn import (
-    ForceLaw,
-    ForceLawDecoder,
-    RelationalAutoEncoder,
-    ResidualForceLaws,
-    RolloutDecoder,
-)
+from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, RelationalAutoEncoder,
+                         ResidualForceLaws, RolloutDecoder)
 from pyg_fnri.nn.models import MODELS
 from pyg_fnri.training.recipes import RECIPES, Recipe
 

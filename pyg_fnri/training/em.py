@@ -13,24 +13,16 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from pyg_fnri.datasets.spec import Systems, box_half_width, frame_interval
 from pyg_fnri.datasets.stored import written_whole
 from pyg_fnri.inference import check_motion, with_inferred_graphs
-from pyg_fnri.laws import (
-    EM_ANNEALING,
-    Progress,
-    Start,
-    check_laws,
-    discover_force_laws,
-)
+from pyg_fnri.laws import (EM_ANNEALING, Progress, Start, check_laws,
+                           discover_force_laws)
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_em
 from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.module import EncoderDistillation, RelationalInference
 from pyg_fnri.training.recipes import EMSettings
-from pyg_fnri.training.trainer import (
-    make_trainer,
-    quiet_lightning,
-    train_module,
-)
+from pyg_fnri.training.trainer import (make_trainer, quiet_lightning,
+                                       train_module)
 
 
 class ExpectationMaximisation:

@@ -11,21 +11,10 @@ from torch.nn.functional import mse_loss
 from torch_geometric.data import Data
 
 from pyg_fnri.losses import kl_divergence
-from pyg_fnri.metrics import (
-    EdgeAccuracy,
-    asymmetric_share,
-    joint_type,
-    linear_rollout,
-    posterior_entropy,
-    static_rollout,
-)
-from pyg_fnri.nn import (
-    ForceLawDecoder,
-    LinearStep,
-    MinMaxScaling,
-    RelationalAutoEncoder,
-    per_mass,
-)
+from pyg_fnri.metrics import (EdgeAccuracy, asymmetric_share, joint_type,
+                              linear_rollout, posterior_entropy, static_rollout)
+from pyg_fnri.nn import (ForceLawDecoder, LinearStep, MinMaxScaling,
+                         RelationalAutoEncoder, per_mass)
 from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.recipes import Recipe
@@ -334,7 +323,7 @@ class TrueGraphPrediction(RelationalInference):
 MODULES: dict[str, type[RelationalInference]] = {
     'learned': RelationalInference,
     'supervised': SupervisedInference,
-    'true_graph': TrueGraphPrediction,
+    'true_graph': TrueGraphPrediction
 }
 
 

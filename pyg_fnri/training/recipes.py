@@ -13,24 +13,11 @@ from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
 from pyg_fnri.losses import gaussian_nll, huber_nll
-from pyg_fnri.nn import (
-    NRI,
-    SFNRI,
-    CNNEncoder,
-    Decoder,
-    LinearStep,
-    MinMaxScaling,
-    MLPEncoder,
-    MultiplexConv,
-    OverLinearStep,
-    RecurrentConv,
-    RecurrentDecoder,
-    RelationalAutoEncoder,
-    ResidualEncoder,
-    RolloutDecoder,
-    Scaling,
-    StandardScaling,
-)
+from pyg_fnri.nn import (NRI, SFNRI, CNNEncoder, Decoder, LinearStep,
+                         MinMaxScaling, MLPEncoder, MultiplexConv,
+                         OverLinearStep, RecurrentConv, RecurrentDecoder,
+                         RelationalAutoEncoder, ResidualEncoder, RolloutDecoder,
+                         Scaling, StandardScaling)
 from pyg_fnri.transforms import random_symmetries
 
 
@@ -50,12 +37,12 @@ def _gru_decoder(channels: int, edge_dim: int, hidden_channels: int,
 ENCODERS: dict[str, Callable[..., torch.nn.Module]] = {
     'mlp': MLPEncoder,
     'cnn':
-    lambda in_channels, num_steps, *sizes: CNNEncoder(in_channels, *sizes),
+    lambda in_channels, num_steps, *sizes: CNNEncoder(in_channels, *sizes)
 }
 #: Decoders by name: of features, edge channels, hidden units and `burn_in`.
 DECODERS: dict[str, Callable[[int, int, int, int], Decoder]] = {
     'mlp': _mlp_decoder,
-    'gru': _gru_decoder,
+    'gru': _gru_decoder
 }
 
 
@@ -423,5 +410,5 @@ class EMRecipe(EMSettings, QuickRecipe):
 RECIPES: dict[str, type[Recipe]] = {
     'quick': QuickRecipe,
     'paper': PaperRecipe,
-    'em': EMRecipe,
+    'em': EMRecipe
 }

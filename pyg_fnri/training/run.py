@@ -18,11 +18,8 @@ from pyg_fnri.training.config import Config
 from pyg_fnri.training.em import ExpectationMaximisation
 from pyg_fnri.training.module import RelationalInference, build_module
 from pyg_fnri.training.recipes import EMRecipe
-from pyg_fnri.training.trainer import (
-    make_trainer,
-    quiet_lightning,
-    train_module,
-)
+from pyg_fnri.training.trainer import (make_trainer, quiet_lightning,
+                                       train_module)
 
 
 def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,

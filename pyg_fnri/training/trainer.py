@@ -48,14 +48,13 @@ def make_trainer(module: RelationalInference, num_systems: int, out: str,
                               enable_version_counter=False),
             # Of its own, as `save_last` saves only when the best one is.
             MovableCheckpoint(out, 'last', enable_version_counter=False),
-            ProgressLines(),
+            ProgressLines()
         ],
         logger=_make_loggers(out, last),
         log_every_n_steps=min(50, val_every),
         num_sanity_val_steps=0,
         enable_model_summary=False,
-        enable_progress_bar=False,
-    )
+        enable_progress_bar=False)
 
 
 def train_module(trainer: pl.Trainer, module: RelationalInference,
@@ -69,9 +68,7 @@ def train_module(trainer: pl.Trainer, module: RelationalInference,
         module,
         SystemLoader(train, module.recipe.batch_size, shuffle=True,
                      drop_last=True, generator=generator),
-        SystemLoader(val, batch_size=500),
-        ckpt_path=last,
-    )
+        SystemLoader(val, batch_size=500), ckpt_path=last)
     best = os.path.join(out, 'best.ckpt')
     if trainer.is_global_zero:
         minutes = (time.monotonic() - start) / 60

@@ -4,18 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from outside_assumptions import (
-    CASES,
-    Friction,
-    Lawful,
-    Magnetic,
-    Misspecified,
-    OneWay,
-    Transverse,
-    Trap,
-    UnequalMasses,
-    main,
-)
+from outside_assumptions import (CASES, Friction, Lawful, Magnetic,
+                                 Misspecified, OneWay, Transverse, Trap,
+                                 UnequalMasses, main)
 from tables import load
 
 from pyg_fnri.simulation import Newtonian

@@ -4,16 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from robustness import (
-    STANDARD,
-    Condition,
-    add_noise,
-    batch_of,
-    main,
-    open_systems,
-    points_of,
-    read,
-)
+from robustness import (STANDARD, Condition, add_noise, batch_of, main,
+                        open_systems, points_of, read)
 from tables import load
 from torch_geometric.data import Data
 

@@ -6,15 +6,12 @@ import pytest
 from tables import make_parser, markdown, mean_text, means, run_study
 
 
-@pytest.mark.parametrize('values, decimals, text', [
-    ([94.], 1, '94.0'),
-    ([93., 94., 95.], 1, '94.0 ± 0.6'),
-    ([math.nan], 1, '–'),
-    ([843.2], None, '843'),
-    ([0.0812], None, '0.081'),
-    ([3.541], None, '3.54'),
-    ([math.inf], None, 'inf'),
-])
+@pytest.mark.parametrize('values, decimals, text',
+                         [([94.], 1, '94.0'),
+                          ([93., 94., 95.], 1, '94.0 ± 0.6'),
+                          ([math.nan], 1, '–'), ([843.2], None, '843'),
+                          ([0.0812], None, '0.081'), ([3.541], None, '3.54'),
+                          ([math.inf], None, 'inf')])
 def test_means_with_their_standard_error(values, decimals, text):
     assert mean_text(pd.Series(values), decimals) == text
 

@@ -46,7 +46,7 @@ BROKEN = {
     'other sizes': lambda c: c['config']['options'].update(hidden_channels=9),
     'unknown setting': lambda c: c['config'].update(colour='red'),
     'no settings': lambda c: c.pop('config'),
-    'a weight less': lambda c: c['state_dict'].popitem(),
+    'a weight less': lambda c: c['state_dict'].popitem()
 }
 
 

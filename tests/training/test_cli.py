@@ -5,14 +5,8 @@ import numpy as np
 import pytest
 
 from pyg_fnri.training import RECIPES, Config, Recipe
-from pyg_fnri.training.cli import (
-    OptionParser,
-    OwnData,
-    Run,
-    SimulatedData,
-    describe_data,
-    given,
-)
+from pyg_fnri.training.cli import (OptionParser, OwnData, Run, SimulatedData,
+                                   describe_data, given)
 
 
 @pytest.fixture
@@ -45,13 +39,10 @@ def test_fields_are_read_by_their_types(parse):
     assert given(args, SimulatedData) == {'num_systems': [4, 5, 6]}
 
 
-@pytest.mark.parametrize('arguments', [
-    ['--option', 'colour=3'],
-    ['--option', 'tau'],
-    ['--option', 'tau=hot'],
-    ['--option', 'hard=perhaps'],
-    ['--batch-size', '1.5'],
-])
+@pytest.mark.parametrize(
+    'arguments',
+    [['--option', 'colour=3'], ['--option', 'tau'], ['--option', 'tau=hot'],
+     ['--option', 'hard=perhaps'], ['--batch-size', '1.5']])
 def test_wrong_arguments_are_told(parse, capsys, arguments):
     with pytest.raises(SystemExit, match='2'):
         parse(*arguments)

@@ -9,10 +9,10 @@ from pyg_fnri.training import Config, load_checkpoint, save_checkpoint
 from pyg_fnri.training.module import build_module
 
 
-@pytest.mark.parametrize('change', [
-    dict(model='gcn'),
-    dict(recipe='paper', options={'num_frames': 3}),
-])
+@pytest.mark.parametrize(
+    'change',
+    [dict(model='gcn'),
+     dict(recipe='paper', options={'num_frames': 3})])
 def test_unknown_settings_are_refused(change):
     with pytest.raises(ValueError, match='Unknown .* expected one of'):
         make_config(**change)

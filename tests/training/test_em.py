@@ -6,13 +6,9 @@ import torch
 from small_training import assert_same_state, build, is_same_state
 
 import pyg_fnri.training.em
-from pyg_fnri.training import (
-    EMSettings,
-    EncoderDistillation,
-    ExpectationMaximisation,
-    load_checkpoint,
-    save_checkpoint,
-)
+from pyg_fnri.training import (EMSettings, EncoderDistillation,
+                               ExpectationMaximisation, load_checkpoint,
+                               save_checkpoint)
 
 # Of two starts, none of which comes far.
 pytestmark = pytest.mark.filterwarnings('ignore:Of . starts, one alone')
@@ -83,11 +79,11 @@ def test_laws_come_first_and_stay_while_the_encoder_learns(run, guess):
     assert layer.law.value.abs().max() > 0
 
 
-@pytest.mark.parametrize('lost', [
-    ['best.ckpt', 'distilled/best.ckpt'],
-    pytest.param(['best.ckpt', 'distilled', 'laws.ckpt', 'em.csv', 'em.png'],
-                 marks=pytest.mark.slow),
-])
+@pytest.mark.parametrize(
+    'lost',
+    [['best.ckpt', 'distilled/best.ckpt'],
+     pytest.param(['best.ckpt', 'distilled', 'laws.ckpt', 'em.csv', 'em.png'],
+                  marks=pytest.mark.slow)])
 def test_same_result_after_an_interruption(make, run, tmp_path, lost):
     copied = copytree(run, tmp_path / 'run')
     for path in (copied / name for name in lost):

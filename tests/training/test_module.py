@@ -11,14 +11,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import EdgeAccuracy, linear_rollout, static_rollout
 from pyg_fnri.nn import per_mass
-from pyg_fnri.training import (
-    MODELS,
-    EncoderDistillation,
-    TrueGraphPrediction,
-    build_module,
-    load_checkpoint,
-    save_checkpoint,
-)
+from pyg_fnri.training import (MODELS, EncoderDistillation, TrueGraphPrediction,
+                               build_module, load_checkpoint, save_checkpoint)
 
 pytestmark = pytest.mark.filterwarnings('ignore:.*no `val_dataloader`.*',
                                         'ignore:.*LeafSpec.*')

@@ -6,22 +6,10 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.losses import huber_nll
-from pyg_fnri.nn import (
-    FNRI,
-    NRI,
-    SFNRI,
-    MinMaxScaling,
-    ResidualEncoder,
-    StandardScaling,
-)
-from pyg_fnri.training import (
-    DECODERS,
-    ENCODERS,
-    EMRecipe,
-    EMSettings,
-    PaperRecipe,
-    QuickRecipe,
-)
+from pyg_fnri.nn import (FNRI, NRI, SFNRI, MinMaxScaling, ResidualEncoder,
+                         StandardScaling)
+from pyg_fnri.training import (DECODERS, ENCODERS, EMRecipe, EMSettings,
+                               PaperRecipe, QuickRecipe)
 from pyg_fnri.training.recipes import draw_frames
 from pyg_fnri.transforms import SplitTrajectory
 
@@ -106,18 +94,17 @@ def test_networks_have_the_sizes_of_the_recipe(encoder, decoder, make_system):
     assert path.shape == (5, 13, 4)
 
 
-@pytest.mark.parametrize('recipe, values', [
-    (PaperRecipe, dict(learning_rate=math.nan)),
-    (PaperRecipe, dict(max_epochs=0)),
-    (PaperRecipe, dict(l2=-1e-3)),
-    (PaperRecipe, dict(encoder='rnn')),
-    (QuickRecipe, dict(max_steps=-1)),
-    (QuickRecipe, dict(focus=1.)),
-    (EMRecipe, dict(num_distilled=-1)),
-    (EMSettings, dict(num_fitted=0)),
-    (EMSettings, dict(interval=math.nan)),
-    (EMSettings, dict(half_width=-5.)),
-])
+@pytest.mark.parametrize('recipe, values',
+                         [(PaperRecipe, dict(learning_rate=math.nan)),
+                          (PaperRecipe, dict(max_epochs=0)),
+                          (PaperRecipe, dict(l2=-1e-3)),
+                          (PaperRecipe, dict(encoder='rnn')),
+                          (QuickRecipe, dict(max_steps=-1)),
+                          (QuickRecipe, dict(focus=1.)),
+                          (EMRecipe, dict(num_distilled=-1)),
+                          (EMSettings, dict(num_fitted=0)),
+                          (EMSettings, dict(interval=math.nan)),
+                          (EMSettings, dict(half_width=-5.))])
 def test_values_out_of_range_are_refused(recipe, values):
     with pytest.raises(ValueError, match=f'^{min(values)} must be'):
         recipe(**values)

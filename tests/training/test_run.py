@@ -38,15 +38,12 @@ def test_own_files_are_not_replaced_with_a_run(tmp_path):
         check_run(str(out), overwrite=True, needed=[str(beside), str(inside)])
 
 
-@pytest.mark.parametrize('options, message', [
-    ({
-        'decoder': 'gru',
-        'burn_in': 49
-    }, 'burn_in is 49'),
-    ({
-        'batch_size': 65
-    }, 'batch_size'),
-])
+@pytest.mark.parametrize('options, message', [({
+    'decoder': 'gru',
+    'burn_in': 49
+}, 'burn_in is 49'), ({
+    'batch_size': 65
+}, 'batch_size')])
 def test_what_cannot_work_is_told_before_files_are_touched(
         train, val, tmp_path, options, message):
     (tmp_path / 'command.txt').touch()
