@@ -125,11 +125,6 @@ def test_one_way_interactions_are_told(check, lawful, make_model):
     assert 'undirected=False' in str(undirected)
 
 
-def test_another_interval(check, lawful):
-    result = check(lawful, lambda layer: setattr(layer, 'interval', 0.2))
-    assert 'no better than a linear step' in str(result)
-
-
 def test_double_precision_and_no_use_of_labels(check, systems):
     data = Batch.from_data_list(systems[:4])
     data.x, data.y = data.x.double(), data.y.double()
