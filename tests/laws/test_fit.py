@@ -6,7 +6,7 @@ import pytest
 import torch
 from known_laws import LAWS
 from misspecified_batches import batches
-from outside_assumptions import UnequalMasses
+from outside_assumptions import Misspecified
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import fully_connected
@@ -237,7 +237,7 @@ def fit_to(fit, tolerances=(0.1, 0.02, 0.005)):
 
 
 def test_unequal_masses(make_model):
-    system = UnequalMasses()
+    system = Misspecified(term='masses')
     train, _ = batches(system)
     trait = in_streams(lambda rng, size: rng.random((size, 5)), 1, 100, 32)
     errors = []
