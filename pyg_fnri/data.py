@@ -1,9 +1,8 @@
 """From arrays to PyG graphs: candidate edges, true edge types, trajectories.
 
-Every other part of the library agrees with the conventions set here: `x` is
-`[N, T, F]`, node first; `edge_index[0]` holds the senders `j` and
-`edge_index[1]` the receivers `i`; column `l` of `edge_label` holds the edge
-types of layer-graph `l`, 0 meaning no interaction.
+The conventions of the library: `x` is `[N, T, F]`; `edge_index` holds senders
+`j`, then receivers `i`; column `l` of `edge_label` holds the edge types of
+layer-graph `l`, 0 meaning no interaction.
 """
 from typing import Any, Optional, Union
 
@@ -16,29 +15,24 @@ Array = Union[Tensor, np.ndarray]
 
 
 def fully_connected(num_particles: int) -> Tensor:
-    """The graph that joins every particle to every other one, `edge_index`
-    `[2, N * (N - 1)]` int64, sorted by receiver (row 1), then by sender: the
-    messages to one particle are contiguous and of equal number, which lets an
-    aggregation add them up without an index."""
+    """Joins every particle to every other one, `edge_index`
+    `[2, N * (N - 1)]` int64, sorted by receiver (row 1), then by sender, which
+    lets an aggregation add up messages without an index."""
     receiver = torch.arange(num_particles).repeat_interleave(num_particles - 1)
-    # Counting the other particles 0 .. N - 2, those from the receiver on are
-    # one further than their count says.
+    # Of the others, 0 .. N - 2, those from the receiver on are one further.
     sender = torch.arange(num_particles - 1).repeat(num_particles)
     return torch.stack([sender + (sender >= receiver), receiver])
 
 
 def adjacency_to_edge_label(adjacency: Array, edge_index: Tensor) -> Tensor:
-    """Reads the type of every edge off one adjacency matrix per layer,
-    `edge_label` `[E, L]` int64.
-
-    The label of edge (sender `j`, receiver `i`) in layer `l` is
-    `adjacency[l, i, j]`: row = receiver, column = sender. Interactions between
-    pairs that `edge_index` does not join are left out.
+    """Reads `edge_label` `[E, L]` int64 off one adjacency matrix per layer:
+    that of edge (sender `j`, receiver `i`) in layer `l` is `adjacency[l, i,
+    j]`. Interactions of pairs that `edge_index` does not join are left out.
 
     Args:
-        adjacency (Tensor or ndarray): Edge types, `[L, N, N]`, integer or
-            bool, with a zero diagonal; need not be symmetric.
-        edge_index (Tensor): Candidate edges, `[2, E]`.
+        adjacency: Edge types, `[L, N, N]`, integer or bool, with a zero
+            diagonal; need not be symmetric.
+        edge_index: Candidate edges, `[2, E]`.
     """
     adjacency = _as_types(adjacency, 'adjacency')
     if adjacency.dim() != 3 or adjacency.size(1) != adjacency.size(2) or bool(
@@ -56,29 +50,23 @@ def from_trajectory(x: Array, edge_label: Optional[Array] = None,
     """Makes one system of an array of trajectories.
 
     Args:
-        x (Tensor or ndarray): Trajectories `[N, T, F]` in physical units,
-            floating point; positions first, then velocities (`F = 2 D`),
-            where a model is to know which is which.
-        edge_label (Tensor or ndarray, optional): The true edge types, integer
-            or bool, 0 = no interaction: one row per edge, `[E, L]`, or one
-            adjacency matrix per layer, `[L, N, N]`, see
-            :func:`adjacency_to_edge_label`.
-        edge_index (Tensor or ndarray, optional): Candidate edges `[2, E]`,
-            row 0 senders, row 1 receivers; their order is kept.
-            (default: every ordered pair, :func:`fully_connected`)
-        mass (Tensor or ndarray, optional): The mass of each particle, `[N]`,
-            above 0. Leave out where they are not known, or all the same.
+        x: Trajectories `[N, T, F]` in physical units, floating point;
+            positions first, then velocities (`F = 2 D`).
+        edge_label: The true edge types, integer or bool, 0 = no interaction:
+            one row per edge, `[E, L]`, or one adjacency matrix per layer,
+            `[L, N, N]`, see :func:`adjacency_to_edge_label`.
+        edge_index: Candidate edges `[2, E]`, in the order to keep; by default
+            :func:`fully_connected`.
+        mass: The mass of each particle, `[N]`, above 0, where known.
 
     Returns:
-        A :class:`~torch_geometric.data.Data` of copies: `x` (float32),
-        `edge_index` (int64) and, if given, `edge_label` (`[E, L]` int64) and
-        `mass` (`[N]` float32).
+        Copies: `x` (float32), `edge_index` (int64) and, if given,
+        `edge_label` (`[E, L]` int64) and `mass` (`[N]` float32).
     """
     x = _as_tensor(x, 'x', 'float', 'bfloat')
     if x.dim() != 3 or x.size(0) < 2 or x.numel() == 0:
-        raise ValueError(f'x must be [num_particles, num_steps, num_features] '
-                         f'of at least 2 particles, 1 step and 1 feature, but '
-                         f'is {list(x.shape)}.')
+        raise ValueError(f'x must be [N, T, F] of at least 2 particles, 1 step '
+                         f'and 1 feature, but is {list(x.shape)}.')
     num_particles = x.size(0)
     if edge_index is None:
         edge_index = fully_connected(num_particles)
@@ -93,10 +81,10 @@ def from_trajectory(x: Array, edge_label: Optional[Array] = None,
             label = adjacency_to_edge_label(label, edge_index)
         num_edges = edge_index.size(1)
         if label.dim() != 2 or len(label) != num_edges or label.size(1) == 0:
-            raise ValueError(f'edge_label must be [{num_edges}, num_layers] '
-                             f'for as many edges, or [num_layers, '
-                             f'{num_particles}, {num_particles}], but is '
-                             f'{list(label.shape)}.')
+            raise ValueError(
+                f'edge_label must be [{num_edges}, L] for as many '
+                f'edges, or [L, {num_particles}, {num_particles}], '
+                f'but is {list(label.shape)}.')
         data.edge_label = label
     if mass is not None:
         mass = _as_tensor(mass, 'mass', 'int', 'uint', 'float',
@@ -111,8 +99,7 @@ def from_trajectory(x: Array, edge_label: Optional[Array] = None,
 
 
 def check_edges(edge_index: Tensor, num_particles: int) -> None:
-    """Makes sure that candidate edges join two particles each, and none twice,
-    which both directions of a pair, and sums of forces, rely on."""
+    """Makes sure that edges join two particles each, and none twice."""
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(f'edge_index must be [2, num_edges], but is '
                          f'{list(edge_index.shape)}.')
@@ -121,8 +108,7 @@ def check_edges(edge_index: Tensor, num_particles: int) -> None:
     if bool(((edge_index < 0) | (edge_index >= num_particles)).any()) or bool(
         (sender == receiver).any()) or number.unique().numel() < number.numel():
         raise ValueError(f'edge_index must join different particles from 0 to '
-                         f'{num_particles - 1}, none twice; remove other '
-                         f'edges, self loops and duplicates.')
+                         f'{num_particles - 1}, none twice; remove the others.')
 
 
 def _in_single_precision(x: Tensor) -> Tensor:
@@ -135,8 +121,7 @@ def _in_single_precision(x: Tensor) -> Tensor:
         raise ValueError(
             f'x must hold finite float32 numbers of at most 1e15, but that at '
             f'[particle, step, feature] = {where} is {x[tuple(where)].item()}; '
-            f'cut out missing numbers, or take a unit in which they are nearer '
-            f'to 1.')
+            f'cut out missing numbers, or take a larger unit.')
     if x.dtype != torch.float64 or x.size(1) < 2:
         return out
     # Of all coordinates together: one of them may rest.
@@ -146,15 +131,13 @@ def _in_single_precision(x: Tensor) -> Tensor:
     lost = (rounded.diff(dim=1) - step).abs().mean((0, 1)).max()
     moved = step.abs().mean((0, 1)).max()
     spread = (path.amax((0, 1)) - path.amin((0, 1))).max()
-    # 1 % of the motion, and not because particles hardly move in a system near
-    # the origin.
+    # 1 % of the motion, but not of particles that hardly move near the origin.
     if lost > 0.01 * moved and lost > 1e-5 * spread:
         raise ValueError(
             f'x holds positions of up to {path.abs().max().item():.10g} that '
-            f'change by {moved.item():.3g} from one step to the next: in '
-            f'float32, which keeps 7 digits, little is left of that. Subtract '
-            f'one offset, such as their mean, from the positions of all '
-            f'particles.')
+            f'change by {moved.item():.3g} from one step to the next, of which '
+            f'float32 keeps little; subtract their mean, say, from all '
+            f'positions.')
     return out
 
 
@@ -167,20 +150,17 @@ def _as_types(value: Any, name: str) -> Tensor:
 
 
 def _as_tensor(value: Any, name: str, *kinds: str) -> Tensor:
-    """A copy as a tensor, if all numbers are there and of one of these kinds:
-    the system must not change when the user's array does."""
+    """A copy as a tensor, if all numbers are there and of these kinds."""
     if not isinstance(value, Tensor):
         masked = np.ma.asarray(value)
         if np.ma.is_masked(masked):
-            raise ValueError(f'{name} has masked numbers; fill them in, or cut '
-                             f'them out.')
+            raise ValueError(f'{name} has masked numbers; fill or cut them.')
         array = np.asarray(masked)
         kind, size = array.dtype.kind, min(array.dtype.itemsize, 8)
         if kind in 'biuf':  # In the byte order and of a size that torch knows.
             array = array.astype(f'{kind}{size}', order='C')
         value = torch.from_numpy(array)
     if not str(value.dtype).removeprefix('torch.').startswith(kinds):
-        raise TypeError(f'{name} must hold numbers of the kind '
-                        f'{" or ".join(kinds)}, but its dtype is '
-                        f'{value.dtype}; convert it first.')
+        raise TypeError(f'{name} must hold {" or ".join(kinds)}, but its dtype '
+                        f'is {value.dtype}; convert it first.')
     return value.detach().clone()

@@ -92,7 +92,7 @@ def test_arrays_of_any_form_are_the_same_system(convert):
 def test_motion_far_from_the_origin_is_not_lost_in_rounding():
     x = 0.05 * np.random.default_rng(0).normal(size=(3, 8, 4)).cumsum(1)
     far = x + [5e5, 4.5e6, 0, 0]
-    with pytest.raises(ValueError, match='up to 45000.* Subtract one offset'):
+    with pytest.raises(ValueError, match='up to 45000'):
         from_trajectory(far)
     near = from_trajectory(far - [5e5, 4.5e6, 0, 0]).x
     torch.testing.assert_close(near,

@@ -8,8 +8,7 @@ from pyg_fnri.simulation.sampling import in_streams
 from pyg_fnri.simulation.systems import System, only_layer
 from pyg_fnri.simulation.time_loop import compiled, in_threads
 
-# Systems that a thread takes at once.
-SYSTEMS_PER_CALL = 64
+SYSTEMS_PER_CALL = 64  # That a thread takes at once.
 
 
 @dataclass(frozen=True)
@@ -23,20 +22,18 @@ class Kuramoto(System):
     Each pair is coupled, :math:`a_{ij} = 1`, with probability 1/2; intrinsic
     frequencies are uniform on :math:`[1, 10)`, initial phases on
     :math:`[0, 2 \pi)`. The sign is that of the simulator NRI used (D. Laszuk's
-    ``kuramoto.py``) and of Kuramoto's own equation: coupled oscillators
-    synchronise. NRI's text has the other one, which is ``coupling=-1``.
+    ``kuramoto.py``): coupled oscillators synchronise. NRI's text has the other
+    one, which is ``coupling=-1``.
 
-    The features of an oscillator are :math:`\cos\theta_i`,
-    :math:`\sin\theta_i`, in place of a position, and :math:`d\theta_i / dt`,
-    :math:`\omega_i` in radian per second, in place of a velocity. NRI has no
-    cosine, and scales each trajectory by itself.
+    Features are :math:`\cos\theta_i, \sin\theta_i` in place of a position, and
+    :math:`d\theta_i / dt, \omega_i` in radian per second. NRI has no cosine,
+    and scales each trajectory by itself.
 
     Args:
         coupling (float): Constant :math:`\kappa` in radian per second.
         min_frequency, max_frequency (float): Range of :math:`\omega`.
         num_frames (int): Number of frames.
-        step_size (float): Length in second of a step of the classical
-            Runge-Kutta method of fourth order.
+        step_size (float): Second of a Runge-Kutta step of fourth order.
         sample_every (int): Number of steps from one frame to the next.
     """
     coupling: float = 1.0
@@ -78,7 +75,6 @@ class Kuramoto(System):
 @compiled
 def _set_rate(phase: Any, shift: float, slope: Any, frequency: Any,
               coupling: Any, cos: Any, sin: Any, rate: Any) -> None:
-    """Sets cosines, sines and rates of phases shifted along a slope."""
     num_particles = len(phase)
     for i in range(num_particles):
         shifted = phase[i] + shift * slope[i]

