@@ -17,14 +17,9 @@ Probability = Union[Tensor, Sequence[Tensor]]
 
 def to_adjacency(edge_index: Tensor, edge_type: Tensor,
                  num_nodes: Optional[int] = None) -> Tensor:
-    """Makes one adjacency matrix per layer, `[L, N, N]`: row the receiver,
-    column the sender, 0 where there is no edge.
-
-    Args:
-        edge_index: Edges, `[2, E]`.
-        edge_type: Types, probabilities or other weights, `[E, L]`.
-        num_nodes: The number `N` of particles; by default that of the edges.
-    """
+    """Makes one adjacency matrix per layer, `[L, N, N]`, of types or
+    weights such as probabilities `[E, L]`: row receiver, column sender,
+    0 where there is no edge; `num_nodes` is by default that of the edges."""
     _check_shapes(edge_index, edge_type)
     if num_nodes is None:
         num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
@@ -38,12 +33,8 @@ def from_adjacency(
         adjacency: Array,
         edge_index: Optional[Tensor] = None) -> tuple[Tensor, Tensor]:
     """Makes `edge_index` `[2, E]` and `edge_type` `[E, L]` of one adjacency
-    matrix per layer, the way back from :func:`to_adjacency`.
-
-    Args:
-        adjacency: Types, `[L, N, N]`, integer or bool, with a zero diagonal.
-        edge_index: The edges to look up, `[2, E]`; by default all pairs.
-    """
+    matrix per layer, `[L, N, N]`, integer or bool, with a zero diagonal;
+    `edge_index` are the edges to look up, by default all pairs."""
     if edge_index is None:
         edge_index = fully_connected(adjacency.shape[-1])
     edge_type = adjacency_to_edge_label(adjacency, edge_index)
@@ -69,8 +60,7 @@ def to_pandas(
         names: What each layer is called; all names are by default 0, 1, ...
         probability: Of these types, `[E, L]`; or of every type, `[E, K]` for
             each layer, as a model's `posterior` gives it.
-        systems: What each system is called.
-        particles: What the particles of each system are called.
+        systems, particles: Names of systems, and of the particles of each.
     """
     _check_shapes(data.edge_index, edge_type)
     num_edges, num_layers = edge_type.shape
@@ -111,20 +101,16 @@ def to_networkx(data: Data, edge_type: Tensor,
     """Makes a `networkx.MultiDiGraph` of the interactions, with one edge per
     interacting pair and layer, from sender to receiver.
 
-    Nodes are the rows of `x`, 0, 1, ..., with the attributes `system` and
-    `particle`. Edges have the name of their layer as key, and the attributes
-    `layer`, `type`, where given `probability`, and an `id` of their own for
+    Nodes are the rows of `x`, with attributes `system` and `particle`. Edges
+    have the name of their layer as key, and attributes `layer`, `type`, where
+    given `probability`, and an `id` for
     `networkx.write_graphml(graph, path, edge_id_from_attribute='id')`.
 
-    Where the two directions of a pair disagree (attribute `agree`), an
-    **undirected** graph has the type of the more probable one; no interaction
-    where neither is. Where they agree, it has the mean of probabilities. A
-    candidate edge without its reverse stands for itself.
-
-    Args:
-        undirected: Whether to make one edge, of a `networkx.MultiGraph`, of
-            both directions; the others are as with :func:`to_pandas`.
-    """
+    An **undirected** `networkx.MultiGraph` has, where the two directions of a
+    pair disagree (attribute `agree`), the type of the more probable one; no
+    interaction where neither is. Where they agree, it has the mean of
+    probabilities. A candidate edge without its reverse stands for itself.
+    Arguments are those of :func:`to_pandas`."""
     table = to_pandas(data, edge_type, names, probability, systems, particles)
     graph = nx.MultiGraph() if undirected else nx.MultiDiGraph()
     for i, (system, own) in enumerate(_nodes(data, systems, particles)):

@@ -12,14 +12,9 @@ from torch_geometric.transforms import BaseTransform
 
 class SplitTrajectory(BaseTransform):
     """Splits a trajectory into what is observed, the **first** frames (`x`),
-    and what is to be predicted, the **last** ones (`y`), as in section 3 of the
-    paper ("compression models"). Frames between the two are dropped: of 99,
-    :obj:`SplitTrajectory(49)` keeps 0 to 48 in `x` and 50 to 98 in `y`.
-
-    Args:
-        num_observed: The number of frames the encoder sees.
-        num_predicted: The number of those to predict; as many by default.
-    """
+    and what is to be predicted, the **last** ones (`y`; by default as many), as
+    in section 3 of the paper ("compression models"). Frames between the two are
+    dropped: of 99, :obj:`SplitTrajectory(49)` keeps 0 to 48 and 50 to 98."""
     #: Transforming a batch equals batching the transformed systems.
     batchwise = True
 
@@ -48,8 +43,7 @@ class SplitTrajectory(BaseTransform):
 
 class ReconstructTrajectory(SplitTrajectory):
     """Makes both `x` and `y` the first `num_observed` frames, as in NRI's
-    training: graphs may then come to compress trajectories instead of meaning
-    interactions (section 3 of the paper)."""
+    training: graphs may then only compress (section 3 of the paper)."""
     def __init__(self, num_observed: int) -> None:
         super().__init__(num_observed)
 
@@ -75,8 +69,7 @@ class NearPairs(BaseTransform):
 
     @abstractmethod
     def join(self, distance: Tensor) -> Tensor:
-        """Which receivers (rows) and senders (columns) are joined, `[N, N]`
-        bool, given the closest distance of each two."""
+        """Joined receivers (rows) and senders (columns), `[N, N]` bool."""
 
     def forward(self, data: Any) -> Data:
         if isinstance(data, Batch):
@@ -89,8 +82,7 @@ class NearPairs(BaseTransform):
         return data.edge_subgraph(joined[receiver, sender])
 
     def _closest_approach(self, x: Tensor) -> Tensor:
-        """The smallest distance of each two particles, `[N, N]`, infinite on
-        the diagonal: an interaction that fades is strongest there."""
+        """`[N, N]`, infinite on the diagonal."""
         num_particles, num_steps, num_features = x.shape
         num_observed, num_dims = self.num_observed, self.num_dims
         if num_observed is None:
@@ -116,14 +108,9 @@ class NearPairs(BaseTransform):
 
 @dataclass(eq=False)
 class NearestNeighbours(NearPairs):
-    """Keeps the candidate edges from the particles that come closest to each
-    receiver; of equally close ones the first.
-
-    Args:
-        num_neighbours: The number of senders of each receiver, at most.
-        num_observed, num_dims: As with :class:`NearPairs`.
-        force_undirected: Whether to keep the reverse of each edge too.
-    """
+    """Keeps the candidate edges from the `num_neighbours` particles that come
+    closest to each receiver, and with `force_undirected` the reverse of each;
+    of equally close ones the first. Others as with :class:`NearPairs`."""
     num_neighbours: int
     num_observed: Optional[int] = None
     num_dims: Optional[int] = None

@@ -14,8 +14,7 @@ from pyg_fnri.datasets.reading import (Name, Recording, Source, check_columns,
 
 def candidate_edges(source: Source,
                     recordings: Sequence[Recording]) -> list[np.ndarray]:
-    """Whether each pair is a candidate edge, `[N, N]` bool of each system, row
-    = receiver, column = sender."""
+    """Candidate edges of each system, bool `[N, N]`, row = receiver."""
     table = load(source, ('system', 'sender', 'receiver'))
     out = [np.zeros((len(r.particles), ) * 2, dtype=bool) for r in recordings]
     for edges, (_, *pairs) in zip(out, _pairs(table, recordings)):
@@ -26,8 +25,8 @@ def candidate_edges(source: Source,
 def true_types(
     source: Source, recordings: Sequence[Recording]
 ) -> tuple[list[np.ndarray], list[Name], list[int]]:
-    """True types `[L, N, N]` of each system, row = receiver, column = sender, 0
-    without a row; the layers' names and their numbers of types, at least 2."""
+    """True types of each system, `[L, N, N]`, row = receiver, 0 where not
+    listed; names of the layers; and the number of types of each, at least 2."""
     table = load(source, ('system', 'sender', 'receiver', 'layer'))
     if 'layer' not in table:
         table['layer'] = 0
@@ -62,7 +61,7 @@ def true_types(
 
 
 def report_one_way(types: Sequence[np.ndarray], systems: Sequence[Name]) -> str:
-    """A sentence on types that depend on the direction, or empty."""
+    """Which types `[L, N, N]` depend on the direction; empty if none do."""
     differ = [int(np.triu(of != of.swapaxes(-1, -2)).sum()) for of in types]
     if not any(differ):
         return ''

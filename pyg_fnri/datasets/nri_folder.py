@@ -17,7 +17,7 @@ MOST_VALUES = 100  # More are no types.
 
 
 class NRIFolder(StoredSystems):
-    r"""The data sets that the research code of NRI and fNRI writes: for each
+    """The data sets that the research code of NRI and fNRI writes: for each
     of `train`, `valid` and `test`, with a suffix of NRI such as `_springs5`,
 
     - `loc_train.npy` and `vel_train.npy`: `[S, T, D, N]`,
@@ -25,13 +25,12 @@ class NRIFolder(StoredSystems):
       `[S, L, N, N]` (fNRI), row = receiver and column = sender.
 
     **Edge types** number the values off the diagonal of each layer, over all
-    splits: 0 is type 0, no interaction, and the others are types 1, 2, ... in
-    ascending order. Where 0 does not occur, as in NRI's charged particles
-    (-1, 1), the lowest value is type 0, and all pairs interact.
+    splits: 0 is type 0, no interaction, and the others follow in ascending
+    order. Where 0 does not occur, as in NRI's charged particles (-1, 1), the
+    lowest value is type 0, and all pairs interact.
 
-    A system is what :func:`~pyg_fnri.data.from_trajectory` gives: `x`
-    `[N, T, 2D]` in the units of the files, all ordered pairs as `edge_index`,
-    and `edge_label` `[E, L]` if known.
+    A system has `x` `[N, T, 2D]` in the units of the files, all ordered pairs
+    as `edge_index`, and `edge_label` `[E, L]` if known.
 
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.

@@ -43,7 +43,8 @@ SHARE = 0.1
 
 
 class ParticleSystems(StoredSystems):
-    r"""Simulated systems, with the true interaction graph of each.
+    """Simulated systems of interacting particles, with the true interaction
+    graph of each.
 
     ============================ =============================== ============
     name                         systems                         layers
@@ -55,24 +56,20 @@ class ParticleSystems(StoredSystems):
     `'kuramoto'`                 NRI's phase-coupled oscillators 2 types
     ============================ =============================== ============
 
-    A split is simulated when it is first asked for, which takes a minute or two
-    for the paper's sizes. Its random numbers depend on `seed` and the split
-    alone: a smaller split holds the first systems of a larger one.
+    A split is simulated when first asked for, which takes a minute or two at
+    the paper's sizes. A smaller split holds the first systems of a larger one.
 
-    A system is what :func:`~pyg_fnri.data.from_trajectory` gives: `x`
-    `[num_particles, 99, 4]`, positions in metre and velocities in metre per
-    second (but see :class:`~pyg_fnri.simulation.Kuramoto`) at 0.1 s, 0.2 s,
-    ..., 9.9 s; all ordered pairs as `edge_index`; and `edge_label` `[E, L]`, 0
-    for no interaction. A force is a layer of two types.
+    A system has `x` `[num_particles, 99, 4]`, positions in metre and velocities
+    in metre per second (but see :class:`~pyg_fnri.simulation.Kuramoto`) at
+    0.1 s, 0.2 s, ..., 9.9 s; all ordered pairs as `edge_index`; and
+    `edge_label` `[E, L]`, 0 for no interaction.
 
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
         name (str, optional): One above; with `forces` or `system`, your own.
             (default: `'springs_charges'`, or `'custom'`)
         split (str): `'train'`, `'val'` or `'test'`.
-        num_particles (int): Particles in each system.
         num_systems (tuple of int): Training, validation and test systems.
-        seed (int): Seed of all randomness.
         forces (sequence of Force, optional): Your own forces, a layer each.
         system (System, optional): Your own constants or motion.
         split_by (str): `'system'`, or `'graph'` for splits that share no
@@ -155,14 +152,9 @@ class ParticleSystems(StoredSystems):
 
 
 class GraphSplit:
-    """Classes of isomorphic graphs, dealt out to three splits: in a random
-    order, the first ones are for testing and the next ones for validation,
-    until each holds about a tenth of all systems and at least one class.
-
-    Args:
-        draw (callable): Draws a number of graphs `[S, L, N, N]`.
-        seed (int): Seed of the order.
-    """
+    """Classes of isomorphic graphs, dealt out to three splits in a random
+    order, until test and validation hold about a tenth of all systems and at
+    least one class each; `draw` gives a number of graphs `[S, L, N, N]`."""
     def __init__(self, draw: Callable[[int], np.ndarray], seed: int) -> None:
         self.seed = seed
         place = np.sort(self._place(draw(NUM_SHOWN)))
@@ -190,7 +182,6 @@ class GraphSplit:
 
     def draw(self, draw: Callable[[int], np.ndarray], split: str,
              num_systems: int) -> np.ndarray:
-        """Draws graphs until so many are of a split."""
         size = int(1.05 * num_systems / self.shares[split]) + 100
         kept = np.zeros(0, dtype=bool)
         while size <= 30 * num_systems + 100_000:
@@ -256,8 +247,7 @@ def join(x: np.ndarray, edge_types: np.ndarray) -> Joined:
 
 
 def _describe(system: System, num_particles: int) -> str:
-    """Constants and, of other code than this library's, its source and what it
-    gives for a few values, since it may use what is defined elsewhere."""
+    """Constants and, of a user's code, its source and a few values it gives."""
     out = [repr(system)]
     for part in (system, *getattr(system, 'forces', ())):
         if is_ours(part):

@@ -225,8 +225,7 @@ def is_array(source: Source) -> bool:
 
 
 def load(source: Source, names: Sequence[str] = ()) -> Any:
-    """A table, its rows numbered from 0, or arrays by name, never unpickled.
-    The columns `names` of a table are text: `01` is not `1`."""
+    """A table, the columns `names` as text, or arrays, never unpickled."""
     if isinstance(source, pd.DataFrame):
         return source.reset_index(drop=True)
     if isinstance(source, np.ndarray):
@@ -247,7 +246,6 @@ def load(source: Source, names: Sequence[str] = ()) -> Any:
 
 
 def content_digest(source: Source) -> str:
-    """A digest that changes whenever the content of a source does."""
     if isinstance(source, pd.DataFrame):
         text = repr([*source.columns, *source.dtypes])
         # The index is no part of the content: rows count from 0.
@@ -284,7 +282,6 @@ def as_name(value: Any) -> Name:
 
 def check_columns(table: pd.DataFrame, filled: Sequence[Any],
                   others: Sequence[Any] = ()) -> None:
-    """Makes sure that a table has each column once, and those filled full."""
     for name in (*filled, *others):
         if list(table.columns).count(name) != 1:
             raise ValueError(f'The table must have one column {name!r}, but '
@@ -322,7 +319,6 @@ def _clock(times: pd.Series) -> np.ndarray:
 
 def _frames(rows: pd.DataFrame,
             time_step: Optional[float]) -> tuple[pd.Series, float]:
-    """The frame of each row, and the time step."""
     if time_step is None:
         tracks = rows.sort_values(['system', 'particle', 'clock'])
         step = tracks.groupby(['system', 'particle']).clock.diff()

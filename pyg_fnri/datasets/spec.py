@@ -1,5 +1,5 @@
-"""Data sets as a checkpoint describes them, to be opened again: a dictionary of
-the arguments of a simulated data set, or of a user's own files."""
+"""Data sets as a checkpoint describes them, by a plain dictionary of the
+arguments of a simulated data set, or of a user's own files."""
 import os
 from collections.abc import Callable, Mapping
 from glob import glob
@@ -29,7 +29,6 @@ def describe_files(
     Args:
         data (str): A file for :class:`~pyg_fnri.datasets.TrajectoryTable`, or a
             folder for :class:`~pyg_fnri.datasets.NRIFolder`.
-        edges, interactions, window, stride, seed: As there.
         num_observed (int): The frames that candidate edges may depend on.
         neighbours (int, optional): Keep only edges from the nearest so many.
         radius (float, optional): Keep only edges of pairs that come so close.
@@ -73,14 +72,9 @@ def describe_files(
 def open_dataset(description: Mapping[str, Any], root: str, split: str,
                  transform: Optional[Callable] = None,
                  data: Optional[str] = None) -> Systems:
-    """Opens a data set, and makes it first if need be.
-
-    Args:
-        description (mapping): From :func:`describe_files`, or the arguments of
-            :class:`~pyg_fnri.datasets.ParticleSystems`.
-        root, split, transform: As for these data sets.
-        data (str, optional): Where trajectories, and files beside them, went.
-    """
+    """Opens, and if need be makes, what :func:`describe_files` or arguments of
+    :class:`~pyg_fnri.datasets.ParticleSystems` describe; `data` is where
+    trajectories, and files beside them, were moved."""
     if 'files' not in description:
         if 'num_systems' not in description:
             raise ValueError('The checkpoint does not tell which data set it '

@@ -57,18 +57,10 @@ def written_whole(path: str) -> Iterator[str]:
 
 
 class StoredSystems(InMemoryDataset, ABC):
-    """Systems that are made once, by :meth:`make`, and kept in a folder that is
-    named after a digest of all that they are made of, a `pre_transform` of this
-    library included. Others, and `pre_filter`, are applied on each opening.
-
-    Args:
-        root, name, split (str): Systems are in `root/name/split-digest`.
-        recipe (mapping): All that the stored systems depend on.
-        transform (callable, optional): Applied to a system on each access.
-        pre_transform (callable, optional): Applied to each system once.
-        pre_filter (callable, optional): Which systems to keep.
-        force_reload (bool): Whether to make them again. (default: `False`)
-    """
+    """Systems that are made once, by :meth:`make`, and kept in
+    `root/name/split-digest`, by a digest of the `recipe` of all they depend on,
+    a `pre_transform` of this library included. Other functions, and
+    `pre_filter`, are applied on each opening."""
     def __init__(self, root: str, name: str, split: str, recipe: Mapping[str,
                                                                          Any],
                  transform: Optional[Callable] = None,
@@ -110,7 +102,6 @@ class StoredSystems(InMemoryDataset, ABC):
 
     @property
     def particle_names(self) -> list[list[Name]]:
-        """The names of each system's particles."""
         return [self.facts['particle_names'][k] for k in self._numbers()]
 
     @property
@@ -161,7 +152,6 @@ class StoredSystems(InMemoryDataset, ABC):
             self.process()
 
     def _prepare(self) -> None:
-        """Filters and transforms the systems."""
         systems = {number: self.get(number) for number in range(self.len())}
         if self.pre_filter is not None:
             systems = {k: s for k, s in systems.items() if self.pre_filter(s)}

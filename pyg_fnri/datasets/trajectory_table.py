@@ -18,8 +18,7 @@ from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems, as_folder,
 
 
 class TrajectoryTable(StoredSystems):
-    r"""Trajectories of your own, from a table or an array, with or without
-    known interactions.
+    r"""Trajectories of your own, from a table or an array.
 
     A **table** has one row per system, particle and time, in any order, with
     columns `system` (unless there is only one), `time`, `particle`, `x`, `y`
@@ -31,13 +30,12 @@ class TrajectoryTable(StoredSystems):
     :math:`(x_{t+1} - x_{t-1}) / 2 \Delta t`, one-sided at the two ends.
 
     **Splits** are made by system, at random by `seed`. One long recording is
-    cut in time instead, training first and test last, then into windows: no
-    frame is in two splits. A window holds the particles that are there
-    throughout; without one, none may come or go.
+    cut in time instead, training first and test last, then into windows. A
+    window holds the particles that are there throughout; without one, none may
+    come or go.
 
-    A system is what :func:`~pyg_fnri.data.from_trajectory` gives: `x`
-    `[N, T, F]`, `edge_index`, and `edge_label` and `mass` if known. Particles
-    and systems are sorted by name, numbers before words.
+    A system has `x` `[N, T, F]`, `edge_index`, and `edge_label` and `mass` if
+    known. Particles and systems are sorted by name, numbers before words.
 
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
@@ -49,14 +47,12 @@ class TrajectoryTable(StoredSystems):
         fractions (sequence of float): Of training, validation and test.
         split_by (str, optional): `'system'` or `'time'`. (default: by system,
             if there are several)
-        seed (int): Seed of the split by system.
         edges (DataFrame or str, optional): The candidate edges: columns
             `sender`, `receiver`, and `system` unless all are alike.
             (default: all ordered pairs)
         interactions (DataFrame or str, optional): The truth, for measures only:
             as `edges`, with `type` (0 where not listed), and perhaps `layer`.
-        name (str, optional): Of the folder. (default: that of the file,
-            `'table'` or `'array'`)
+        name (str, optional): Of the folder. (default: that of the file)
         **options: Those of :class:`~pyg_fnri.datasets.reading.Reading`, and
             `transform`, `pre_transform`, `pre_filter`, `force_reload`.
     """
@@ -106,7 +102,7 @@ class TrajectoryTable(StoredSystems):
 
     @property
     def time_step(self) -> Optional[float]:
-        """From one frame to the next, in seconds where the table has dates."""
+        """Between frames, in seconds of dates; None of arrays, unless given."""
         return self.facts['time_step']
 
     def make(self) -> tuple[Joined, dict[str, Any]]:

@@ -1,5 +1,4 @@
-"""What a trained model is worth, beside the paper's numbers and baselines, and
-what it infers of other systems."""
+"""What a trained model is worth, and what it infers of other systems."""
 from pyg_fnri.evaluation.evaluate import (Graph, evaluate, measure,
                                           measure_guesses)
 from pyg_fnri.evaluation.infer import (InferredGraphs, OwnSystems,

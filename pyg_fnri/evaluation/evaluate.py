@@ -37,16 +37,14 @@ def evaluate(model: RelationalAutoEncoder, batches: Iterable[Data],
     the burn-in of a recurrent decoder.
 
     Args:
-        batches: Hold :obj:`x`, :obj:`edge_index`, for rollouts :obj:`y` and,
-            where the truth is known, :obj:`edge_label`; of 128 systems in the
-            paper.
+        batches: Of 128 systems in the paper; with :obj:`y` for rollouts and,
+            where the truth is known, :obj:`edge_label`.
         units: Of the errors, in the paper min-max of the training split.
         num_edge_types: Number of true types of each layer.
         horizons: Steps of the rollouts; those longer than :obj:`y` are left
             out. None at all for an encoder alone.
         infer: Gives a batch's graph, such as
-            :func:`~pyg_fnri.inference.refine`; the encoder by default. Of a
-            graph without posterior, only rollouts are measured.
+            :func:`~pyg_fnri.inference.refine`; the encoder by default.
         linear_step: In these units, to compare rollouts with.
 
     Returns:
@@ -95,7 +93,6 @@ def evaluate(model: RelationalAutoEncoder, batches: Iterable[Data],
 
 def _fitting_horizons(data: Data, horizons: Sequence[int],
                       burn_in: int) -> list[int]:
-    """Those that fit into the continuation, after its first frames."""
     if data.get('y') is None:
         raise ValueError('These systems have no continuation y to compare '
                          'rollouts with; split their trajectories with '
@@ -111,8 +108,8 @@ def _fitting_horizons(data: Data, horizons: Sequence[int],
 def measure(module: RelationalInference, dataset: Systems,
             infer: Callable[[Data], Graph],
             doing: str = 'evaluating') -> tuple[dict[str, Any], Tensor]:
-    """What :func:`evaluate` says of a module, and the :obj:`seconds` that it
-    takes; and the types :obj:`[E, L]` inferred for the first batch."""
+    """:func:`evaluate` of a module, with the :obj:`seconds` that it takes; and
+    the types :obj:`[E, L]` inferred for the first batch."""
     types: list[Tensor] = []
 
     def infer_and_keep(batch: Data) -> Graph:
@@ -133,8 +130,8 @@ def measure(module: RelationalInference, dataset: Systems,
 
 def measure_guesses(module: RelationalInference, dataset: Systems, root: str,
                     data: Optional[str] = None) -> dict[str, Any]:
-    """The accuracy of guesses, where there are graphs to guess and the truth
-    is known; :obj:`data` is where the trajectories of training were moved."""
+    """The accuracy of guesses, where graphs are inferred and the truth is
+    known; :obj:`data` is where the trajectories of training were moved."""
     if module.config.regime == 'true_graph' or 'edge_label' not in dataset[0]:
         return {}
     train = open_dataset(module.config.data, root, 'train', data=data)

@@ -1,5 +1,4 @@
-"""A trained model applied to a user's own systems: their interaction graphs,
-as tables, networks and pictures."""
+"""Interaction graphs of a user's own systems: tables, networks, pictures."""
 import os
 import tempfile
 import warnings
@@ -44,14 +43,9 @@ def open_systems(config: Config, data: str, root: str,
                  reading: Optional[Mapping[str, Any]] = None,
                  **files: Any) -> OwnSystems:
     """Opens trajectories that a model was not trained on, whole; of a folder
-    those of the test split. Candidate edges are chosen as in training.
-
-    Args:
-        root: Where data sets are kept.
-        reading: How they are read, where not as those of training were.
-        files: `edges`, `window` and `stride`, as for
-            :func:`~pyg_fnri.datasets.spec.describe_files`.
-    """
+    those of the test split. They are read (unless :obj:`reading` differs) and
+    candidate edges chosen as in training; :obj:`files` as for
+    :func:`~pyg_fnri.datasets.spec.describe_files`."""
     remembered = remembered_reading(config.data, data)
     if reading and 'position' in reading:  # Velocities are those of others.
         remembered.pop('velocity', None)
@@ -91,16 +85,14 @@ def open_systems(config: Config, data: str, root: str,
 
 
 def observe(data: Any, num_observed: int) -> Any:
-    """Splits systems: the first frames are :obj:`x`, those from the last
-    observed one on, which predictions start from, :obj:`y`."""
+    """Splits systems into observed :obj:`x` and, from its end on, :obj:`y`."""
     data.x, data.y = data.x[:, :num_observed], data.x[:, num_observed - 1:]
     return data
 
 
 def check_sizes(units: Scaling, x: Tensor) -> None:
-    """Warns of trajectories :obj:`[num_nodes, T, F]` that are far larger or
-    smaller than those of training, which :obj:`units` are fitted to: they may
-    be in another unit, and graphs wrong."""
+    """Warns of trajectories :obj:`[num_nodes, T, F]` far larger or smaller
+    than those of training: they may be in another unit, and graphs wrong."""
     parts = split_quantities(units(x))
     names = ['Positions', 'Velocities']
     if len(parts) != 2:
@@ -117,9 +109,8 @@ def check_sizes(units: Scaling, x: Tensor) -> None:
 
 
 class InferredGraphs(NamedTuple):
-    """Candidate edges of many systems as a table, their interactions as parts
-    of one network (see :mod:`pyg_fnri.convert`), and the first systems, split
-    by :func:`observe`, with the graph of each."""
+    """Candidate edges of many systems, their interactions as one network (see
+    :mod:`pyg_fnri.convert`), and the first systems with the graph of each."""
     table: pd.DataFrame
     network: nx.MultiGraph
     first: list[tuple[Data, Refined]]
@@ -131,13 +122,9 @@ def infer_graphs(module: RelationalInference, dataset: OwnSystems,
     """Infers a graph for each system, with whole trajectories.
 
     Args:
-        module: A trained module.
-        dataset: The systems.
         refined: Refine each, see :func:`~pyg_fnri.inference.refine`.
         shared: Infer one graph for all, which must have the same particles,
-            see :func:`~pyg_fnri.inference.shared_graph`; the table has no
-            column `system` then.
-        batch_size: Systems that are looked at together.
+            see :func:`~pyg_fnri.inference.shared_graph`.
     """
     model, num_observed = module.model, module.config.num_observed
     systems, particles = dataset.system_names, dataset.particle_names
@@ -192,10 +179,8 @@ def draw_graphs(module: RelationalInference,
                 first: Sequence[tuple[Data, Refined]], systems: Sequence[Any],
                 particles: Sequence[Any]) -> dict[str, Figure]:
     """Draws the graph of the first system, how probable its interactions are,
-    and where systems go from their last observed frame, as far as there is
-    something to show: pictures by the names of their files. Given are
-    :attr:`InferredGraphs.first`, names of these systems, and names of the
-    particles of the first one."""
+    and predictions of :attr:`InferredGraphs.first`, by the names of files;
+    :obj:`particles` are those of the first system."""
     data, graph = first[0]
     out: dict[str, Figure] = {}
     if data.num_edges:
@@ -219,13 +204,11 @@ def draw_graphs(module: RelationalInference,
 
 
 def present_results(out: str) -> list[str]:
-    """The names of the results that a directory holds."""
     return [name for name in RESULTS if os.path.exists(os.path.join(out, name))]
 
 
 def check_results(out: str, overwrite: bool = False) -> None:
-    """Makes sure that results can be written to a directory, which is made if
-    need be, and that none there get lost."""
+    """Makes a directory, and sure that no results there get lost."""
     there = present_results(out)
     if there and not overwrite:
         raise ValueError(f"'{out}' holds {there[0]} already; allow to "

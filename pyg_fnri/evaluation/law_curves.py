@@ -20,8 +20,7 @@ class LawCurves(NamedTuple):
     """Laws on a grid of distances.
 
     Args:
-        names: Of the true forces (layer, and type where there are several),
-            or `law 0`, `law 1` ... where that is not known.
+        names: Of the true forces, or `law 0`, ... where that is not known.
         distance: In `unit`, metre of simulated systems, :obj:`[K]`.
         learned: In `unit` over the square of that of time, positive where
             repulsive, :obj:`[C, K]`.
@@ -64,9 +63,8 @@ class LawCurves(NamedTuple):
 def law_curves(layer: ForceLawDecoder, dataset: Systems,
                relabelling: Optional[Relabelling] = None,
                num_systems: int = 200) -> LawCurves:
-    """The laws found, in the order of the true forces where it is known, by a
-    relabelling to true types; at distances in :obj:`x` and :obj:`y` of the
-    first systems."""
+    """The laws found, in the order of the true forces where a relabelling is
+    known; at distances in :obj:`x` and :obj:`y` of the first systems."""
     batch = next(iter(SystemLoader(dataset, num_systems)))
     position = torch.cat([batch.x, batch.y], dim=1)[..., :batch.x.size(-1) // 2]
     sender, receiver = batch.edge_index

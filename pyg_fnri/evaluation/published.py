@@ -1,5 +1,4 @@
-"""The paper's tables 1 to 3: means over 5 runs, accuracies in per cent, mean
-squared errors in units of 1e-5 of min-max scaled positions and velocities."""
+"""The paper's tables 1 to 3: means of 5 runs in per cent and (errors) 1e-5."""
 #: Table 1: data set -> row -> combined accuracy, then one per layer-graph.
 ACCURACY: dict[str, dict[str, tuple[float, ...]]] = {
     'springs_charges': {

@@ -49,10 +49,9 @@ Rows = dict[str, Sequence[Optional[float]]]
 
 def print_report(module: RelationalInference, dataset: Systems,
                  report: Metrics) -> None:
-    """Prints the paper's tables 1 and 2, our rows last, and what comes on
-    top, of what :func:`~pyg_fnri.evaluation.measure` gives, with that of
-    better graphs as :obj:`refined` and :obj:`sampled`, and :obj:`law_error` by
-    the names of the laws, where there are some."""
+    """Prints the paper's tables 1 and 2 with our rows, and what comes on top,
+    of what :func:`~pyg_fnri.evaluation.measure` gives, perhaps with the same
+    under :obj:`refined` and :obj:`sampled`, and :obj:`law_error` by name."""
     config, console = module.config, Console()
     where = f"{dataset.name}, {report['num_systems']} systems"
     # A user's file may be called as one of the paper's systems.
@@ -124,8 +123,7 @@ def accuracy_rows(reports: Mapping[str, Metrics], model: str,
 
 def error_rows(reports: Mapping[str, Metrics], model: str,
                dataset: str) -> Rows:
-    """Errors of rollouts in units of 1e-5: the paper's table 2, those without
-    a model, then ours."""
+    """Rollout errors in 1e-5: the paper's table 2, baselines, then ours."""
     first = next(iter(reports.values()))
     kinds = 'static', f'{model} (learned)', f'{model} (true graph)'
     rows: Rows = {
@@ -142,7 +140,6 @@ def error_rows(reports: Mapping[str, Metrics], model: str,
 
 
 def beyond_rows(report: Metrics) -> Rows:
-    """How far probabilities can be trusted."""
     return {
         row: _all_layers(report[key], scale)
         for key, (row, scale) in BEYOND.items() if key in report
@@ -180,7 +177,6 @@ def layer_names(module: RelationalInference,
 
 def save_report(module: RelationalInference, report: Metrics, path: str,
                 **about: Any) -> None:
-    """Writes all numbers as JSON, and what is to be said about them."""
     config = module.config
     kept = 'model', 'regime', 'recipe', 'options', 'seed', 'data'
     plain = dict(_readable(report), layers=list(config.names), units=UNITS,
@@ -192,7 +188,6 @@ def save_report(module: RelationalInference, report: Metrics, path: str,
 
 
 def _readable(report: Metrics) -> dict[str, Any]:
-    """With relabellings in words."""
     return {
         key:
         _readable(value) if isinstance(value, dict) else
@@ -205,9 +200,8 @@ def write_pictures(module: RelationalInference, dataset: Systems,
                    metrics: Metrics, edge_type: Tensor,
                    laws: Optional[LawCurves], out: str,
                    num_drawn: int) -> list[str]:
-    """Draws rollouts of the first systems, a graph, how far probabilities can
-    be trusted, and force laws, as far as there are, from the metrics and types
-    of :func:`~pyg_fnri.evaluation.measure`; gives the names of the files."""
+    """Draws rollouts, a graph, calibration and force laws, as far as there are,
+    from what :func:`~pyg_fnri.evaluation.measure` gives; returns file names."""
     relabelling = metrics.get('relabelling')
     pictures: dict[str, Figure] = {}
     if 'rollout_mse' in metrics and module.config.in_channels >= 4:
@@ -261,8 +255,7 @@ def _draw_continuations(module: RelationalInference, dataset: Systems,
 
 def draw_rollouts(frames: Sequence[Tensor], true: Sequence[Tensor],
                   **kwargs: Any) -> Figure:
-    """Frames predicted from the first true one, over the true ones; prints how
-    many rollouts are drawn in part only."""
+    """Frames predicted from the first true one, over the true ones."""
     paths = [torch.cat([y[:, :1], x], dim=1) for x, y in zip(frames, true)]
     number = sum(not path.isfinite().all() for path in paths)
     if number:

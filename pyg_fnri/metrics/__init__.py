@@ -1,6 +1,5 @@
-"""Edge accuracy and rollout error, with the paper's definitions, and what
-posteriors are worth beyond accuracy. Results weigh each edge and each
-predicted value equally, whatever the batch size."""
+"""Edge accuracy and rollout error as the paper defines them, and what
+posteriors are worth; each edge and each predicted value weighs the same."""
 from pyg_fnri.metrics.edge_accuracy import (Agreement, EdgeAccuracy,
                                             EdgeAccuracyResult,
                                             JointEdgeAccuracy, agreement,

@@ -15,14 +15,13 @@ from pyg_fnri.metrics.relabelling import (Relabelling, all_joint_types,
 
 
 class EdgeAccuracyResult(NamedTuple):
-    """Accuracies from 0 to 1, in all layers at once (:obj:`combined`) and in
-    each true one, after a relabelling, None where each batch had its own."""
+    """Accuracies in all layers at once and in each true one, after a
+    relabelling, None where each batch had its own."""
     combined: Tensor
     layers: tuple[Tensor, ...]
     relabelling: Optional[Relabelling]
 
     def numbers(self) -> dict[str, Any]:
-        """The accuracies as plain numbers."""
         return dict(combined=self.combined.item(),
                     layers=torch.stack(self.layers).tolist())
 
@@ -30,11 +29,10 @@ class EdgeAccuracyResult(NamedTuple):
 class EdgeAccuracy(Metric):
     r"""Share of edges whose types are recovered, up to **one** relabelling
     for the whole data set (section "Edge Accuracy" of the paper): the best
-    ordering of the layers of equal size and permutation of the types within
-    each, 8 ways for two layers of two types, 48 for three; of a single layer
-    of :math:`\prod_l K_l` joint types (NRI), the best one-to-one map.
-    :meth:`update` takes predicted types :obj:`[E, Lp]` and true ones
-    :obj:`[E, L]`.
+    ordering of layers of equal size and permutation of the types within each;
+    of a single layer of :math:`\prod_l K_l` joint types (NRI), the best
+    one-to-one map. :meth:`update` takes predicted types :obj:`[E, Lp]` and true
+    ones :obj:`[E, L]`.
 
     Args:
         num_edge_types: Number of true edge types per layer.
@@ -91,13 +89,12 @@ class EdgeAccuracy(Metric):
 
 
 class JointEdgeAccuracy(EdgeAccuracy):
-    r"""The edge accuracy of the paper's published code: the best of *all*
+    """The edge accuracy of the paper's published code: the best of *all*
     permutations of the joint type, chosen anew for every batch.
 
     Only for comparing with published numbers: guessing two layers of two types
-    at random scores 26.7 % at batch size 128 and 44 % at batch size 1 instead
-    of 25 %, and entangled layers ("spring or charge" in one) can score 100 %.
-    Batches, one :meth:`update` each, weigh by their number of edges."""
+    scores 26.7 % at batch size 128 and 44 % at batch size 1, not 25 %, and
+    entangled layers ("spring or charge" in one) can score 100 %."""
     def update(self, edge_type: Tensor, edge_label: Tensor) -> None:
         confusion = count_joint_types(edge_type, edge_label, *self._sizes)
         joint = best_assignment(confusion.cpu(), self.num_edge_types)
@@ -111,11 +108,10 @@ class JointEdgeAccuracy(EdgeAccuracy):
 def relabelling_consistency(
         batches: Sequence[tuple[Tensor, Tensor]], num_edge_types: Sequence[int],
         predicted_edge_types: Sequence[int]) -> dict[str, Any]:
-    """How consistent the relabelling is across batches of 128 systems
-    (supplement of the paper, section "Edge Accuracy"), of types :obj:`[E, Lp]`
-    predicted and :obj:`[E, L]` true: the :obj:`share` of the
-    :obj:`num_batches` with edges in which the relabelling for all is as good
-    as any; and :obj:`frequencies`, in how many batches each is the best."""
+    """How consistent the relabelling is across batches of types :obj:`[E, Lp]`
+    and :obj:`[E, L]` (supplement of the paper, section "Edge Accuracy"): the
+    :obj:`share` of the :obj:`num_batches` in which that for all is as good as
+    any; and :obj:`frequencies`, in how many batches each is the best."""
     sizes = predicted_edge_types, num_edge_types
     confusions = torch.stack([
         count_joint_types(*batch, *sizes).cpu() for batch in batches
@@ -137,9 +133,8 @@ def relabelling_consistency(
 
 class Agreement(NamedTuple):
     """The share of edges on which two graphs agree in all layers; that of
-    independent graphs with as many edges of each type (:obj:`chance`); and the
-    share adjusted for it, as Cohen's kappa: 1 for the same graph, 0 for
-    chance, None where both have one type only."""
+    independent graphs (:obj:`chance`); and the share adjusted for it as Cohen's
+    kappa: 1 for the same graph, 0 for chance, None where both have one type."""
     share: float
     chance: float
     adjusted: Optional[float]
@@ -147,18 +142,11 @@ class Agreement(NamedTuple):
 
 def agreement(types_a: Tensor, types_b: Tensor,
               sizes: Sequence[int]) -> Agreement:
-    r"""How far two inferred graphs of the same systems agree: the strict edge
-    accuracy :math:`p` of one, were the other the truth. Models that differ in
-    their seed alone should find one graph. By chance, the shares :math:`a_s`
-    and :math:`b_t` of joint types multiply, :math:`c = \max_\pi \sum_s a_s
-    b_{\pi(s)}` over relabellings :math:`\pi`; the adjusted agreement is
-    :math:`(p - c) / (1 - c)`.
-
-    Args:
-        types_a: The types in one graph, :obj:`[E, L]`.
-        types_b: Those in the other one, of the same edges.
-        sizes: Number of edge types of each layer.
-    """
+    r"""How far two inferred graphs of the same edges, types :obj:`[E, L]`,
+    agree: the strict edge accuracy :math:`p` of one, were the other the truth.
+    By chance, the shares :math:`a_s` and :math:`b_t` of joint types multiply,
+    :math:`c = \max_\pi \sum_s a_s b_{\pi(s)}` over relabellings :math:`\pi`;
+    the adjusted agreement is :math:`(p - c) / (1 - c)`."""
     check_mapping(sizes, sizes)
     confusion = count_joint_types(types_a, types_b, sizes, sizes).cpu()
     # Counts of independent graphs, times the number of edges.

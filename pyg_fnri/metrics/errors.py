@@ -12,14 +12,13 @@ from pyg_fnri.nn import LinearStep
 
 
 class RolloutMSE(Metric):
-    r"""Mean squared error of rollouts of several lengths (table 2 of the
+    """Mean squared error of rollouts of several lengths (table 2 of the
     paper, in min-max scaled units) over particles, frames and features.
 
     A rollout with horizon :math:`M` starts from a true state, feeds its own
-    predictions back for :math:`M` steps, then starts again from the truth
-    until every frame but the first is predicted. :meth:`update` takes the
-    predicted frames :obj:`[N, T - 1, F]` of each horizon and the true ones;
-    the error is infinite where a rollout diverges."""
+    predictions back for :math:`M` steps, then starts again from the truth.
+    :meth:`update` takes the predicted frames :obj:`[N, T - 1, F]` of each
+    horizon and the true ones; the error is infinite if a rollout diverges."""
     full_state_update = False
     squared_error: Tensor
     num_values: Tensor
@@ -59,19 +58,13 @@ class RolloutMSE(Metric):
 
 def relative_law_error(distance: Any, learned: Any, true: Any,
                        seen: Any) -> np.ndarray:
-    r"""The relative error of each force law at the distances that were seen,
-
-    .. math::
-        \frac{\sum_r |f_k(r) - f^*_k(r)|}{\sum_r |f^*_k(r)|}
-
-    of the learned law :math:`f_k` and the true one :math:`f^*_k`, over the
-    :func:`supported_distances`.
+    r"""The error :math:`\sum_r |f_k(r) - f^*_k(r)| / \sum_r |f^*_k(r)|` of each
+    learned law :math:`f_k`, over the :func:`supported_distances`.
 
     Args:
         distance: Where the laws are given, increasing, :obj:`[K]`; they are
             interpolated linearly.
-        learned: The learned laws, :obj:`[C, K]`.
-        true: The true laws, row for row, :obj:`[C, K]`.
+        learned, true: The laws, row for row, :obj:`[C, K]`.
         seen: Distances of pairs in the data, :obj:`[num_seen]`.
     """
     distance, learned, true = map(to_array, (distance, learned, true))
@@ -84,9 +77,8 @@ def relative_law_error(distance: Any, learned: Any, true: Any,
 
 
 def supported_distances(distance: Any, seen: Any) -> np.ndarray:
-    """The seen distances at which a law can be judged: where it is given, and
-    from the 1 % to the 99 % quantile, lest a handful of close encounters
-    decide the error of a law that diverges there."""
+    """Seen distances at which a law is given, from the 1 % to the 99 %
+    quantile, lest a few close encounters decide the error."""
     distance, seen = to_array(distance), to_array(seen)
     if (np.diff(distance) <= 0).any():
         raise ValueError('distance must increase; sort it and the laws.')
@@ -107,7 +99,7 @@ def to_array(values: Any) -> np.ndarray:
 
 def static_rollout(y: Tensor, pred_steps: int) -> Tensor:
     """The Static baseline: for frames 1, ..., T - 1 of :obj:`[N, T, F]` copies
-    of the true state, which is looked at every :obj:`pred_steps` steps."""
+    of the true state every :obj:`pred_steps` steps."""
     start = torch.arange(y.size(1) - 1, device=y.device)
     return y[:, start - start % pred_steps]
 
@@ -128,10 +120,9 @@ def linear_rollout(linear_step: LinearStep, y: Tensor,
 
 def guessing_accuracy(train_label: Tensor, edge_label: Tensor,
                       num_edge_types: Sequence[int]) -> dict[str, Any]:
-    """What guesses score, as plain numbers, with true types :obj:`[*, L]`:
-    :obj:`random_accuracy`, each type as likely as another, with the strict
-    metric; :obj:`majority_accuracy`, the most common combination of types in
-    the training split and, of each layer by itself, its most common type."""
+    """What guesses score, with true types :obj:`[*, L]`: any type as likely
+    as another (:obj:`random_accuracy`), and the most common combination in the
+    training split and, of each layer by itself, its most common type."""
     generator, size = torch.Generator().manual_seed(0), (len(edge_label), )
     random = [
         torch.randint(k, size, generator=generator) for k in num_edge_types

@@ -15,9 +15,8 @@ from pyg_fnri.nn.latent import reverse_edges
 
 
 class EdgePosterior(NamedTuple):
-    """What is inferred for a batch of systems: types :obj:`[E, L]`, each
-    layer's probabilities :obj:`[E, K_a]`, the candidate edges :obj:`[2, E]`
-    and, where they are known, the true types :obj:`[E, L]`."""
+    """Of a batch: types :obj:`[E, L]`, each layer's probabilities
+    :obj:`[E, K_a]`, candidate edges :obj:`[2, E]` and perhaps true types."""
     edge_type: Tensor
     layers: Sequence[Tensor]
     edge_index: Tensor
@@ -25,8 +24,7 @@ class EdgePosterior(NamedTuple):
 
 
 def type_confidence(edge_type: Tensor, layers: Sequence[Tensor]) -> Tensor:
-    """Probability of the predicted types :obj:`[E, L]` in each layer, from
-    each layer's probabilities :obj:`[E, K_l]`."""
+    """Probability :obj:`[E, L]` of predicted types, from :obj:`[E, K_l]`."""
     return torch.stack([
         q.gather(1, types.unsqueeze(1)).squeeze(1)
         for q, types in zip(layers, edge_type.unbind(-1), strict=True)
@@ -34,9 +32,8 @@ def type_confidence(edge_type: Tensor, layers: Sequence[Tensor]) -> Tensor:
 
 
 class Reliability(NamedTuple):
-    """Mean confidence of predictions, the share of them that are right, and
-    their number, in bins of equal width between 0 and 1: :obj:`[num_bins]`
-    each, NaN where there are none."""
+    """Mean confidence, share of right predictions, and their number, in bins
+    of equal width between 0 and 1: :obj:`[num_bins]`, NaN in empty ones."""
     confidence: Tensor
     accuracy: Tensor
     num_edges: Tensor
@@ -44,8 +41,7 @@ class Reliability(NamedTuple):
 
 def reliability(confidence: Tensor, correct: Tensor,
                 num_bins: int = 15) -> Reliability:
-    """Bins predictions by the probability that the model gives to what it
-    predicts; :obj:`confidence` and :obj:`correct` are :obj:`[num_edges]`."""
+    """Bins predictions by confidence; both arguments are :obj:`[num_edges]`."""
     if not ((confidence >= 0) & (confidence <= 1)).all():  # Nor NaN.
         raise ValueError('confidence holds numbers beyond 0 and 1; hand over '
                          'probabilities.')
@@ -61,8 +57,7 @@ def reliability(confidence: Tensor, correct: Tensor,
 def expected_calibration_error(confidence: Tensor, correct: Tensor) -> Tensor:
     r"""The mean distance of confidence and accuracy,
     :math:`\sum_b \frac{n_b}{n} |\mathrm{acc}_b - \mathrm{conf}_b|`, over the
-    bins :math:`b` of :func:`reliability`; NaN without predictions. Zero for a
-    model that is right in 80 % of the cases in which it is 80 % sure."""
+    bins :math:`b` of :func:`reliability`; NaN without predictions."""
     bins = reliability(confidence, correct)
     distance = (bins.accuracy - bins.confidence).abs().nan_to_num()
     return (bins.num_edges * distance).sum() / bins.num_edges.sum()
@@ -78,9 +73,8 @@ def brier_score(probabilities: Tensor, edge_label: Tensor) -> Tensor:
 
 def detection(probabilities: Tensor,
               edge_label: Tensor) -> tuple[Tensor, Tensor]:
-    """AUROC and average precision of telling any interaction, of whatever
-    type but 0, from none; NaN unless there are edges of both kinds. Arguments
-    as for :func:`brier_score`."""
+    """AUROC and average precision of telling any interaction from none; NaN
+    unless there are both. Arguments as for :func:`brier_score`."""
     present = (edge_label != 0).long()
     if present.unique().numel() < 2:
         return (probabilities.new_tensor(torch.nan), ) * 2
@@ -99,9 +93,7 @@ def posterior_entropy(probabilities: Tensor) -> Tensor:
 
 def asymmetric_share(edge_type: Tensor, reverse: Tensor) -> Tensor:
     """The share of pairs whose two directions have different types in one
-    layer: where interactions are mutual, at least one is wrong. Edges without
-    a :func:`~pyg_fnri.nn.latent.reverse_edges` do not count; NaN if none has.
-    """
+    layer. Edges without a reverse do not count; NaN if none has."""
     edge, back = _both_ways(reverse)
     return (edge_type[edge] != edge_type[back]).double().mean()
 

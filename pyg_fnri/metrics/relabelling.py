@@ -1,6 +1,5 @@
-"""What the labels of an unsupervised model mean, and the search for it. A
-joint type numbers a combination of the layers' types, row-major: of two layers
-of two types, (0, 1) is 1 and (1, 0) is 2."""
+"""What the labels of an unsupervised model mean. A joint type numbers a
+combination of types, row-major: of two layers of two, (0, 1) is 1."""
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -51,8 +50,7 @@ def check_probabilities(posterior: Sequence[Tensor]) -> None:
 def count_joint_types(edge_type: Tensor, edge_label: Tensor,
                       predicted_sizes: Sequence[int],
                       sizes: Sequence[int]) -> Tensor:
-    """Number of edges of each predicted and true joint type, :obj:`[P, P]`,
-    from types :obj:`[E, Lp]` and :obj:`[E, L]`."""
+    """Edges of each predicted and true joint type, :obj:`[P, P]`."""
     check_types('edge_type', edge_type, predicted_sizes)
     check_types('edge_label', edge_label, sizes)
     num_types = math.prod(sizes)
@@ -65,10 +63,8 @@ def count_joint_types(edge_type: Tensor, edge_label: Tensor,
 
 
 class Relabelling(NamedTuple):
-    """What the labels of a prediction mean, as an unsupervised model numbers
-    layers and types as it likes: predicted types :obj:`[E, Lp]` to true ones
-    :obj:`[E, L]`, by a table of the true type of each layer for each predicted
-    joint type."""
+    """Maps predicted types :obj:`[E, Lp]` to true ones :obj:`[E, L]`, by a
+    table of the true type of each layer for each predicted joint type."""
     predicted_edge_types: tuple[int, ...]
     table: tuple[tuple[int, ...], ...]
 
@@ -79,8 +75,7 @@ class Relabelling(NamedTuple):
 
     def probabilities(self, posterior: Sequence[Tensor]) -> list[Tensor]:
         """A posterior of the predicted types, :obj:`[E, K_a]` of each layer,
-        as one of the true types, :obj:`[E, K_l]`: the sum over all
-        combinations of predicted types that stand for a true one."""
+        as one of the true types, :obj:`[E, K_l]`."""
         check_probabilities(posterior)
         joint = posterior[0]
         for q in posterior[1:]:
@@ -93,9 +88,8 @@ class Relabelling(NamedTuple):
         return out
 
     def channels(self, num_channels: int) -> Optional[list[int]]:
-        """The decoder's channel for each true type but null types, where it
-        has one for each predicted type but those; None where a type has no
-        channel, or a channel several types."""
+        """The decoder's channel for each true type but null types; None where
+        a type has no channel, or a channel several types."""
         def alone(sizes: Sequence[int]) -> Tensor:
             return torch.block_diag(
                 *[torch.arange(1, k).view(-1, 1) for k in sizes])
@@ -154,8 +148,7 @@ def check_mapping(predicted_sizes: Sequence[int], sizes: Sequence[int],
 def best_relabelling(confusion: Tensor, predicted_sizes: Sequence[int],
                      sizes: Sequence[int], fixed_null: bool = False) -> Tensor:
     """The true joint type for each predicted one, :obj:`[P]`, that is right
-    most often in all layers at once, by counts :obj:`[P, P]`; of equals, one
-    with the most right layers. With a fixed null, 0 stays 0 in each layer."""
+    most often in all layers at once; of equals, one with most right layers."""
     if len(predicted_sizes) == 1:
         return best_assignment(confusion, sizes, fixed_null)
     # All orders of layers x permutations of types within layers.
@@ -184,8 +177,7 @@ def best_relabelling(confusion: Tensor, predicted_sizes: Sequence[int],
 
 def best_assignment(confusion: Tensor, sizes: Sequence[int],
                     fixed_null: bool = False) -> Tensor:
-    """The best of all one-to-one maps between joint types; of equals, one
-    that changes the fewest types."""
+    """The best one-to-one map; of equals, one that changes the fewest types."""
     num_types = len(confusion)
     combined = confusion.tolist()
     layers = _right_layers(confusion, sizes).tolist()

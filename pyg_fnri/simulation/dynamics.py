@@ -30,44 +30,30 @@ def simulate(forces: Sequence[Force], num_systems: int, num_particles: int = 5,
              initial_velocity: Optional[np.ndarray] = None,
              progress: bool = False) -> Trajectories:
     r"""Simulates particles of 1 kg under pairwise forces in a box with
-    reflecting walls, by default those of the paper's section "Simulations".
+    reflecting walls, by default as in the paper's section "Simulations".
 
-    A step of length :math:`\Delta t` kicks, drifts, and reflects:
-
-    .. math::
-        \mathbf{v} &\leftarrow \mathbf{v} + \Delta t \, \mathbf{F}(\mathbf{x})
-
-        \mathbf{x} &\leftarrow \mathbf{x} + \Delta t \, \mathbf{v}
-
-    and a coordinate :math:`x` beyond the wall at :math:`b` becomes
-    :math:`2b - x`, its velocity turned inwards. This is the paper's leapfrog
-    integration, with velocities half a step behind the positions. A frame is
-    kept after every ``sample_every`` steps, but neither at the start nor at the
-    end: by default 99 frames, at 0.1 s, 0.2 s, ..., 9.9 s.
-
-    The result does not depend on the number of threads
-    (``NUMBA_NUM_THREADS``), nor the first systems and forces on later ones.
+    A step kicks, :math:`\mathbf{v} \leftarrow \mathbf{v} + \Delta t \,
+    \mathbf{F}(\mathbf{x})`, drifts, :math:`\mathbf{x} \leftarrow \mathbf{x} +
+    \Delta t \, \mathbf{v}`, and reflects a coordinate :math:`x` beyond the wall
+    at :math:`b` to :math:`2b - x`: leapfrog integration, with velocities half a
+    step behind the positions. A frame is kept after every ``sample_every``
+    steps, neither at the start nor at the end: by default 99 frames, at 0.1 s,
+    0.2 s, ..., 9.9 s. The first systems and forces do not depend on later ones.
 
     Args:
-        forces (sequence of Force): The forces, compiled in some seconds.
         num_systems, num_particles, num_dimensions (int): :math:`S, N, D`.
-        seed (int): Seed of all randomness.
-        num_steps (int): Number of steps, a multiple of ``sample_every``.
-        step_size (float): Length of a step in second.
-        sample_every (int): Number of steps from one frame to the next.
+        num_steps (int): A multiple of ``sample_every``.
+        step_size (float): In second.
         box_half_width (float, optional): Metres from the origin to each wall.
             The paper's text has a side length of 5 m, but only walls at 5 m
             give its static errors.
-        position_std (float): Standard deviation of initial coordinates in
-            metre, before reflection into the box.
-        speed (float): Initial speed in metre per second, in any direction.
+        position_std (float): Of initial coordinates, in metre.
+        speed (float): Initial, in metre per second, in any direction.
         max_kick (float): The most that a step can change a component of a
             velocity, in metre per second, which tames close encounters.
-        interactions (numpy.ndarray, optional): Zeros and ones
-            ``[S, L, N, N]``. (default: drawn by each force)
+        interactions (numpy.ndarray, optional): ``[S, L, N, N]``, 0 or 1.
         initial_position, initial_velocity (numpy.ndarray, optional):
             ``[S, N, D]``. (default: random)
-        progress (bool): Whether to show a progress bar on standard error.
     """
     check_forces(forces)
     half_width = math.inf if box_half_width is None else box_half_width
@@ -135,7 +121,6 @@ def check_forces(forces: Sequence[Force]) -> None:
 
 
 def _pair_bits(graphs: np.ndarray) -> np.ndarray:
-    """Interactions as an integer of each pair, whose bit l is force l."""
     receiver, sender = np.tril_indices(graphs.shape[-1], -1)
     bits = np.zeros((len(graphs), len(receiver)), np.int64)
     for layer in range(graphs.shape[1]):

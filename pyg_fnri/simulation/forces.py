@@ -1,5 +1,4 @@
-"""Pairwise central forces: how strongly two particles push or pull, and
-which pairs of a random system do so."""
+"""Pairwise central forces, and which pairs of a random system feel them."""
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -35,8 +34,7 @@ class Force(ABC):
 
 @dataclass(frozen=True)
 class Spring(Force):
-    r"""The paper's I-springs, of zero length: :math:`f(r) = -k r`, with the
-    stiffness :math:`k` in newton per metre."""
+    """The paper's I-springs: :math:`f(r) = -k r`, :math:`k` in N/m."""
     stiffness: float = 0.1
 
     def magnitude(self, distance: float) -> float:
@@ -45,8 +43,7 @@ class Spring(Force):
 
 @dataclass(frozen=True)
 class Charge(Force):
-    r"""The paper's unit charges: :math:`f(r) = C / r^2`, with the strength
-    :math:`C` in newton square metre."""
+    """The paper's unit charges: :math:`f(r) = C / r^2`, :math:`C` in N m^2."""
     strength: float = 0.2
 
     def magnitude(self, distance: float) -> float:
@@ -65,8 +62,7 @@ class Charge(Force):
 
 @dataclass(frozen=True)
 class FiniteSpring(Force):
-    r"""The paper's F-springs: :math:`f(r) = -k (r - l)`, with the stiffness
-    :math:`k` in newton per metre and the length at rest :math:`l` in metre."""
+    """The paper's F-springs: :math:`f(r) = -k (r - l)`, in N/m and metre."""
     stiffness: float = 0.1
     length: float = 1.0
 
@@ -76,11 +72,9 @@ class FiniteSpring(Force):
 
 @dataclass(frozen=True)
 class SoftCharge(Force):
-    r"""Coulomb's force without its pole (Plummer's softening):
-    :math:`f(r) = C r / (r^2 + \epsilon^2)^{3/2}`, with the potential energy
-    :math:`C / \sqrt{r^2 + \epsilon^2}`, the strength :math:`C` in newton
-    square metre and the softening :math:`\epsilon` in metre. Opposite charges
-    that meet would otherwise gain any speed, which no fixed step can follow."""
+    r"""Coulomb's force without its pole (Plummer's softening), which no fixed
+    step can follow: :math:`f(r) = C r / (r^2 + \epsilon^2)^{3/2}`, with the
+    strength :math:`C` in N m^2 and the softening :math:`\epsilon` in metre."""
     strength: float = 1.0
     softening: float = 0.1
 

@@ -19,20 +19,16 @@ class Kuramoto(System):
         \frac{d\theta_i}{dt} = \omega_i
             + \kappa \sum_j a_{ij} \sin(\theta_j - \theta_i).
 
-    Each pair is coupled, :math:`a_{ij} = 1`, with probability 1/2; intrinsic
-    frequencies are uniform on :math:`[1, 10)`, initial phases on
-    :math:`[0, 2 \pi)`. The sign is that of the simulator NRI used (D. Laszuk's
-    ``kuramoto.py``): coupled oscillators synchronise. NRI's text has the other
-    one, which is ``coupling=-1``.
+    Each pair is coupled, :math:`a_{ij} = 1`, with probability 1/2; initial
+    phases are uniform. The sign is that of the simulator NRI used (D. Laszuk's
+    ``kuramoto.py``); NRI's text has the other one, ``coupling=-1``.
 
     Features are :math:`\cos\theta_i, \sin\theta_i` in place of a position, and
-    :math:`d\theta_i / dt, \omega_i` in radian per second. NRI has no cosine,
-    and scales each trajectory by itself.
+    :math:`d\theta_i / dt, \omega_i` in radian per second.
 
     Args:
         coupling (float): Constant :math:`\kappa` in radian per second.
-        min_frequency, max_frequency (float): Range of :math:`\omega`.
-        num_frames (int): Number of frames.
+        min_frequency, max_frequency (float): Range of :math:`\omega`, uniform.
         step_size (float): Second of a Runge-Kutta step of fourth order.
         sample_every (int): Number of steps from one frame to the next.
     """

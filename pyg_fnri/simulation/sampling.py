@@ -1,5 +1,4 @@
-"""Random initial states and graphs, in streams of random numbers that depend
-on neither each other nor the number of systems; and keys of graphs."""
+"""Random states and graphs that do not depend on the number of systems."""
 from typing import Any, Callable, Sequence, Tuple
 
 import numpy as np
@@ -63,7 +62,6 @@ def draw_interactions(seed: int, forces: Sequence[Force], num_systems: int,
 
 
 def check_graphs(name: str, value: Any, shape: Tuple[int, ...]) -> np.ndarray:
-    """Interaction graphs as booleans."""
     graphs = np.asarray(value)
     interacts = graphs == 1
     if (graphs.shape != shape or not (interacts | (graphs == 0)).all()
@@ -77,13 +75,10 @@ def check_graphs(name: str, value: Any, shape: Tuple[int, ...]) -> np.ndarray:
 
 def graph_keys(edge_types: np.ndarray) -> np.ndarray:
     """A key of each multiplex graph ``[S, L, N, N]``, uint64 ``[S]``, the same
-    for any order of its particles. Two graphs that are not isomorphic may share
-    a key; among 166,000 classes of five particles in two layers, no two do.
-
-    Colours of particles are refined by edges and colours of the others
-    (Weisfeiler and Leman), once for each particle as the first to tell apart,
-    which tells apart regular graphs too.
-    """
+    for any order of its particles. Two that are not isomorphic may share one;
+    among 166,000 classes of five particles in two layers, none do. Refines
+    colours of particles (Weisfeiler and Leman), once with each as the first to
+    tell apart, for regular graphs."""
     return np.concatenate([
         _keys(edge_types[first:first + CHUNK_SIZE])
         for first in range(0, len(edge_types), CHUNK_SIZE)

@@ -15,10 +15,8 @@ from pyg_fnri.simulation.time_loop import NO_DISTANCE
 
 
 class System(ABC):
-    """A kind of system of interacting particles.
-
-    A new kind is a frozen dataclass of its constants with its ``layers`` and
-    one method, :meth:`simulate`, given graphs that have been drawn before:
+    """A kind of system of interacting particles. A new one is a frozen
+    dataclass of its constants with its ``layers`` and :meth:`simulate`:
 
     .. code-block:: python
 
@@ -29,12 +27,11 @@ class System(ABC):
 
             def simulate(self, edge_types, seed, progress=False):
                 friends = edge_types[:, 0]  # [S, N, N], zeros and ones
-                ...  # float32 [S, N, 99, 4]: positions, then velocities
-    """
+                ...  # float32 [S, N, 99, 4]: positions, then velocities"""
     @property
     @abstractmethod
     def layers(self) -> Mapping[str, int]:
-        """The name of each layer and its number of types, 0 among them."""
+        """Edge types (0 is no interaction) of each layer, by its name."""
 
     @property
     def num_edge_types(self) -> List[int]:
@@ -48,9 +45,8 @@ class System(ABC):
     def draw_edge_types(self, seed: int, num_systems: int,
                         num_particles: int) -> np.ndarray:
         """Draws edge types, int64 ``[S, L, N, N]``: row the receiver, column
-        the sender, zero on the diagonal. The first of many graphs must be those
-        that fewer would be. By default, each pair has any type with the same
-        probability, as NRI's particles (Kipf et al. 2018, appendix B)."""
+        the sender, zero on the diagonal; the first of many graphs must be those
+        that fewer would be. By default all types are equally likely."""
         receiver, sender = np.tril_indices(num_particles, -1)
         graphs = np.zeros(
             (num_systems, len(self.layers), num_particles, num_particles),
@@ -67,22 +63,17 @@ class System(ABC):
     @abstractmethod
     def simulate(self, edge_types: np.ndarray, seed: int,
                  progress: bool = False) -> np.ndarray:
-        """Simulates a system on each graph ``[S, L, N, N]``: float32 features
+        """Simulates one system on each graph ``[S, L, N, N]``: float32
         ``[S, N, T, F]``, position then velocity, or what takes their places.
         Models scale each half as one quantity."""
 
 
 @dataclass(frozen=True)
 class Newtonian(System):
-    """Particles of 1 kg under any mix of forces in a box, as in the paper's
-    section "Simulations". Each force is a layer with the types 0 and 1, and
-    draws its own graphs. Features are positions in metre, then velocities in
-    metre per second, half a step behind.
-
-    Args:
-        forces (sequence of Force): The forces, in the order of the layers.
-        **constants: Those of :func:`~pyg_fnri.simulation.simulate`, by name.
-    """
+    """Particles of 1 kg under any mix of forces in a box (section
+    "Simulations" of the paper). Each force is a layer of two types. Features
+    are positions in metre, then velocities in metre per second, half a step
+    behind. Constants are those of :func:`~pyg_fnri.simulation.simulate`."""
     forces: Tuple[Force, ...]
     _: KW_ONLY
     num_dimensions: int = 2
@@ -136,8 +127,8 @@ class Newtonian(System):
 
 @dataclass(frozen=True)
 class NRISprings(Newtonian):
-    """NRI's springs (Kipf et al. 2018, section 5.1 and appendix B; constants
-    of their code): each pair has one of 0.1 N/m with probability 1/2."""
+    """NRI's springs (Kipf et al. 2018, appendix B; constants of their code):
+    each pair is connected with probability 1/2, by a spring of 0.1 N/m."""
     forces: Tuple[Force, ...] = (Spring(0.1), )
 
     draw_edge_types = System.draw_edge_types
@@ -145,18 +136,14 @@ class NRISprings(Newtonian):
 
 @dataclass(frozen=True)
 class SignedCharges(Newtonian):
-    r"""NRI's charged particles (Kipf et al. 2018, section 5.1 and appendix B;
-    constants of their published code), made stable.
+    """NRI's charged particles (Kipf et al. 2018, section 5.1 and appendix B;
+    constants of their code), made stable: each has the charge +1 or -1, with
+    probability 1/2. Types are 0 (none, never drawn), 1 (repulsion) and 2
+    (attraction), which ``forces`` are.
 
-    Each particle has the charge +1 or -1, with probability 1/2 each. All pairs
-    interact: like charges repel, unlike ones attract. One layer has the types
-    0 (no interaction, which is never drawn), 1 (repulsion) and 2 (attraction),
-    which ``forces`` are.
-
-    NRI's clamped forces change the energy at random at each close encounter.
-    Here, the force is softened (:class:`~pyg_fnri.simulation.SoftCharge`) and
-    not clamped, steps are half as long, and velocities are those of the frame.
-    """
+    NRI's clamped forces change the energy at each close encounter. Here, they
+    are softened (:class:`~pyg_fnri.simulation.SoftCharge`) and not clamped,
+    steps are half as long, and velocities are those of the frame."""
     forces: Tuple[Force, ...] = (SoftCharge(), SoftCharge(-1.0))
     num_steps: int = 20_000
     step_size: float = 5e-4

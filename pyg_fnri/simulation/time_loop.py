@@ -28,8 +28,7 @@ compiled = njit(error_model='numpy', nogil=True)
 
 def in_threads(function: Callable[[int], None], starts: range,
                progress: bool) -> None:
-    """Calls a function with each start, in threads of Python: unlike numba's
-    own, they may run beside each other and after a fork."""
+    """In Python's threads: unlike numba's, they may run after a fork."""
     num_threads = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
     with ThreadPoolExecutor(num_threads) as pool:
         try:
@@ -66,8 +65,7 @@ def compile_force(force: Force) -> Tuple[Callable, Any]:
 @cache
 def compile_time_loop(classes: Tuple[Type[Force], ...],
                       num_dimensions: int) -> Callable:
-    """Builds the time loop for kinds of forces. With constant dimensions, the
-    innermost loop is plain arithmetic, which LLVM vectorises."""
+    """Constant dimensions make the innermost loop one that LLVM vectorises."""
     total_magnitude: Callable = _no_force
     for index, cls in enumerate(classes):
         total_magnitude = _add_force(total_magnitude, _compile_magnitude(cls),
