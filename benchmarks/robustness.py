@@ -56,33 +56,29 @@ class Condition(NamedTuple):
     num_test: int = 500
 
 
-class Curve(NamedTuple):
-    """A field of :class:`Condition`, its values and those of the scale smoke;
-    whether posteriors are sampled, too: where frames leave graphs in doubt."""
-    field: str
-    values: tuple[float, ...]
-    smoke: tuple[float, ...]
-    sampled: bool = False
-
-
-_SIZES = (10, 20, 50, 100, 500, 1_000, 5_000, 50_000)
-CURVES = dict(
-    frames=Curve('num_observed', (10, 15, 20, 30, 49), (4, 6), True),
-    noise=Curve('noise_percent', (0, 0.5, 1, 2, 5), (0, 5),
-                True), systems=Curve('num_training', _SIZES, (4, 6)),
-    particles=Curve('num_particles', (3, 5, 8, 10, 15, 20), (3, 5)),
-    interval=Curve('interval', (0.05, 0.1, 0.2, 0.3, 0.5), (0.1, 0.2)))
+#: A field of :class:`Condition` for each curve, its values, and those of the
+#: scale smoke.
+CURVES: dict[str, tuple[str, tuple[float, ...], tuple[float, ...]]] = {
+    'frames': ('num_observed', (10, 15, 20, 30, 49), (4, 6)),
+    'noise': ('noise_percent', (0, 0.5, 1, 2, 5), (0, 5)),
+    'systems':
+    ('num_training', (10, 20, 50, 100, 500, 1_000, 5_000, 50_000), (4, 6)),
+    'particles': ('num_particles', (3, 5, 8, 10, 15, 20), (3, 5)),
+    'interval': ('interval', (0.05, 0.1, 0.2, 0.3, 0.5), (0.1, 0.2))
+}
+#: Where posteriors are sampled, too: frames leave graphs in doubt.
+SAMPLED = ('frames', 'noise')
 #: Where figures are in a record, and their columns.
 COLUMNS = {
-    'figures.refined.combined': 'combined',
-    'figures.law_error.spring': 'spring law error',
-    'figures.law_error.charge': 'charge law error',
-    'figures.refined.calibration_error': 'ECE',
-    'figures.sampled.combined': 'sampled',
-    'figures.sampled.calibration_error': 'sampled ECE',
-    'figures.confirmed': 'confirmed',
-    'figures.discovery_seconds': 's of laws',
-    'figures.refined.seconds': 's of graphs'
+    'refined.combined': 'combined',
+    'law_error.spring': 'spring law error',
+    'law_error.charge': 'charge law error',
+    'refined.calibration_error': 'ECE',
+    'sampled.combined': 'sampled',
+    'sampled.calibration_error': 'sampled ECE',
+    'confirmed': 'confirmed',
+    'discovery_seconds': 's of laws',
+    'refined.seconds': 's of graphs'
 }
 STANDARD = {
     'laptop': Condition(),
@@ -93,7 +89,7 @@ STANDARD = {
 def main(argv: Optional[list[str]] = None) -> None:
     args = make_parser(__doc__, 'robustness', STANDARD).parse_args(argv)
     smoke, standard = args.scale == 'smoke', STANDARD[args.scale]
-    out = Path(args.results, 'smoke' if smoke else '', 'robustness')
+    out = Path(args.results, 'smoke' * smoke, 'robustness')
     points = points_of(standard, smoke)
     run_study(points,
               lambda name: measure(name, *points[name], smoke, args.root),
@@ -103,15 +99,14 @@ def main(argv: Optional[list[str]] = None) -> None:
 def points_of(standard: Condition,
               smoke: bool) -> dict[str, tuple[Condition, bool, int]]:
     """Condition, whether posteriors are sampled, and seed, by name."""
-    points = {}
-    for seed, (name, curve) in product((0, 1, 2), CURVES.items()):
-        for value in curve.smoke if smoke else curve.values:
-            condition = standard._replace(**{curve.field: value})
-            if condition == standard:  # A point of all curves.
-                points[f'standard-seed{seed}'] = condition, True, seed
-            else:
+    # A point of all curves.
+    points = {f'standard-seed{s}': (standard, True, s) for s in range(3)}
+    for seed, (name, (field, *values)) in product(range(3), CURVES.items()):
+        for value in values[smoke]:
+            condition = standard._replace(**{field: value})
+            if condition != standard:
                 point = f'{name}-{value:g}-seed{seed}'
-                points[point] = condition, curve.sampled, seed
+                points[point] = condition, name in SAMPLED, seed
     return points
 
 
@@ -121,7 +116,7 @@ def measure(name: str, condition: Condition, sampled: bool, seed: int,
     laws = condition._replace(num_particles=5)  # Those of a curve share them.
     try:
         model, noise, figures = find_laws(laws, seed, smoke, root)
-        figures = dict(figures)
+        figures = dict(figures)  # Those of the laws are shared.
         test = add_noise(batch_of(condition, seed, 'test', root), noise,
                          torch.Generator().manual_seed(seed + 1))
         ways = {'refined': refine, 'sampled': sample_posterior}
@@ -204,16 +199,17 @@ def read(out: Path) -> pd.DataFrame:
     """A row for each point that is there, in per cent and seconds."""
     found = pd.json_normalize([*load(out, '*-seed*').values()])
     # Points that failed, or were not sampled, have fewer columns.
-    frame = found.reindex(columns=COLUMNS).set_axis(COLUMNS.values(), axis=1)
+    columns = [f'figures.{column}' for column in COLUMNS]
+    frame = found.reindex(columns=columns).set_axis(COLUMNS.values(), axis=1)
+    layers = found.get('figures.refined.layers', frame['combined'])
     for number, layer in enumerate(LAYERS):
-        layers = found.get('figures.refined.layers', frame['combined'])
         frame[layer] = layers.astype(object).str[number]
     percent = [1 if 's of' in name else 100 for name in frame]
     frame = frame.astype(float) * percent
-    name = found['point'].str.extract('(.*)-seed(.*)')
-    conditions = found[[f'condition.{field}' for field in Condition._fields]]
-    return conditions.set_axis(Condition._fields, axis=1).join(frame).assign(
-        point=name[0], seed=name[1].astype(int)).sort_values(['point', 'seed'])
+    for field in Condition._fields:
+        frame[field] = found[f'condition.{field}']
+    frame[['point', 'seed']] = found['point'].str.extract('(.*)-seed(.*)')
+    return frame.astype({'seed': int}).sort_values(['point', 'seed'])
 
 
 def report(out: Path, standard: Condition, scale: str) -> None:
@@ -223,15 +219,15 @@ def report(out: Path, standard: Condition, scale: str) -> None:
     shown = dict.fromkeys(['combined', *LAYERS, *COLUMNS.values()])
     figure = Figure((15, 5.4), layout='constrained')
     axes = figure.subplots(2, len(CURVES), sharey='row', sharex='col').T
-    for (above, below), (name, curve) in zip(axes, CURVES.items()):
-        fixed = [field for field in Condition._fields if field != curve.field]
-        same = frame[fixed] == [getattr(standard, field) for field in fixed]
-        runs = frame[same.all(axis=1) & ~ablated].sort_values(
-            [curve.field, 'seed'])
+    for (above, below), (name, (field, *_)) in zip(axes, CURVES.items()):
+        fixed = standard._asdict()
+        del fixed[field]
+        same = (frame[list(fixed)] == pd.Series(fixed)).all(axis=1)
+        runs = frame[same & ~ablated].sort_values([field, 'seed'])
         if runs.empty:
             continue
-        tables[name] = means(runs, curve.field, shown, 2)
-        lines = runs.groupby(curve.field).mean(numeric_only=True)
+        tables[name] = means(runs, field, shown, 2)
+        lines = runs.groupby(field).mean(numeric_only=True)
         lines[['combined', *LAYERS]].plot(ax=above, style='o-',
                                           ylabel='edge accuracy (%)')
         lines.filter(like='law error').plot(ax=below, style='o-', xlabel=name,
@@ -240,13 +236,12 @@ def report(out: Path, standard: Condition, scale: str) -> None:
                                             legend=False)
     if ablated.any():
         tables['ablations'] = means(frame[ablated], 'point', shown, 2)
-    notes = [
-        f'Made by `python benchmarks/robustness.py --scale {scale}`; ablations '
-        f'at commit 1799bda. In per cent, and seconds of one core; ± is the '
-        f'standard error of the mean over seeds. {HOW_TO_READ}'
-    ]
+    note = (f'Made by `python benchmarks/robustness.py --scale {scale}`; '
+            f'ablations at commit 1799bda. In per cent, and seconds of one '
+            f'core; ± is the standard error of the mean over seeds. '
+            f'{HOW_TO_READ}')
     publish(out / 'robustness.md',
-            'How robust laws and graphs from scratch are', tables, notes)
+            'How robust laws and graphs from scratch are', tables, [note])
     save_figure(figure, out / 'robustness.png')
 
 

@@ -21,10 +21,9 @@ def to_adjacency(edge_index: Tensor, edge_type: Tensor,
     column the sender, 0 where there is no edge.
 
     Args:
-        edge_index (Tensor): Edges, `[2, E]`.
-        edge_type (Tensor): Types, probabilities or other weights, `[E, L]`.
-        num_nodes (int, optional): The number `N` of particles.
-            (default: as many as `edge_index` asks for)
+        edge_index: Edges, `[2, E]`.
+        edge_type: Types, probabilities or other weights, `[E, L]`.
+        num_nodes: The number `N` of particles; by default that of the edges.
     """
     _check_shapes(edge_index, edge_type)
     if num_nodes is None:
@@ -39,23 +38,19 @@ def from_adjacency(
         adjacency: Array,
         edge_index: Optional[Tensor] = None) -> tuple[Tensor, Tensor]:
     """Makes `edge_index` `[2, E]` and `edge_type` `[E, L]` of one adjacency
-    matrix per layer, the way back from :func:`to_adjacency`. Those that
-    interact are `edge_index[:, edge_type.any(-1)]`.
+    matrix per layer, the way back from :func:`to_adjacency`.
 
     Args:
-        adjacency (Tensor or ndarray): Types, `[L, N, N]`, integer or bool,
-            with a zero diagonal; need not be symmetric.
-        edge_index (Tensor, optional): The edges to look up, `[2, E]`.
-            (default: every ordered pair, sorted by receiver)
+        adjacency: Types, `[L, N, N]`, integer or bool, with a zero diagonal.
+        edge_index: The edges to look up, `[2, E]`; by default all pairs.
     """
     if edge_index is None:
         edge_index = fully_connected(adjacency.shape[-1])
     edge_type = adjacency_to_edge_label(adjacency, edge_index)
     lost = int((adjacency != 0).sum()) - int((edge_type != 0).sum())
     if lost:
-        raise ValueError(f'The adjacency has {lost} interactions between '
-                         f'particles that edge_index does not join; leave '
-                         f'edge_index out.')
+        raise ValueError(f'The adjacency has {lost} interactions that '
+                         f'edge_index does not join; leave edge_index out.')
     return edge_index, edge_type
 
 
@@ -69,15 +64,13 @@ def to_pandas(
     `probability` (of that type; NaN if not given).
 
     Args:
-        data (Data): One system, or a batch of them.
-        edge_type (Tensor): Types, `[E, L]` integer.
-        names (sequence, optional): What each layer is called.
-        probability (Tensor or sequence of Tensor, optional): How probable the
-            types are, `[E, L]`; or the probability of every type, `[E, K]`
-            for each layer, as a model's `posterior` gives it.
-        systems (sequence, optional): What each system is called.
-        particles (sequence of sequences, optional): What the particles of
-            each system are called. (default for all names: 0, 1, ...)
+        data: One system, or a batch of them.
+        edge_type: Types, `[E, L]` integer.
+        names: What each layer is called; all names are by default 0, 1, ...
+        probability: Of these types, `[E, L]`; or of every type, `[E, K]` for
+            each layer, as a model's `posterior` gives it.
+        systems: What each system is called.
+        particles: What the particles of each system are called.
     """
     _check_shapes(data.edge_index, edge_type)
     num_edges, num_layers = edge_type.shape
@@ -123,17 +116,14 @@ def to_networkx(data: Data, edge_type: Tensor,
     `layer`, `type`, where given `probability`, and an `id` of their own for
     `networkx.write_graphml(graph, path, edge_id_from_attribute='id')`.
 
-    Where the two directions of a pair disagree, an **undirected** graph (a
-    `networkx.MultiGraph`) has the type of the more probable direction, which
-    may be no interaction; without probabilities, or if they are equal, it has
-    no interaction. The attribute `agree` tells whether directions agreed; where
-    they did, the edge has the mean of their probabilities. A candidate edge
-    without its reverse stands for itself.
+    Where the two directions of a pair disagree (attribute `agree`), an
+    **undirected** graph has the type of the more probable one; no interaction
+    where neither is. Where they agree, it has the mean of probabilities. A
+    candidate edge without its reverse stands for itself.
 
     Args:
-        data, edge_type, names, probability, systems, particles: As with
-            :func:`to_pandas`.
-        undirected (bool): Whether to make one edge of both directions.
+        undirected: Whether to make one edge, of a `networkx.MultiGraph`, of
+            both directions; the others are as with :func:`to_pandas`.
     """
     table = to_pandas(data, edge_type, names, probability, systems, particles)
     graph = nx.MultiGraph() if undirected else nx.MultiDiGraph()
@@ -190,12 +180,9 @@ def _nodes(
 
 
 def _names(names: Optional[Sequence[Any]], number: int) -> list[Any]:
-    """Given names, or numbers. Numbers are Python's own, which files can be
-    written of."""
+    """Given names, or numbers, as Python's own, which files can hold."""
     names = range(number) if names is None or len(names) == 0 else names
     if len(names) != number:
         raise ValueError(f'There must be {number} names, but they are '
                          f'{list(names)}.')
-    return [
-        name.item() if isinstance(name, np.generic) else name for name in names
-    ]
+    return [n.item() if isinstance(n, np.generic) else n for n in names]

@@ -1,9 +1,8 @@
 """From arrays to PyG graphs: candidate edges, true edge types, trajectories.
 
-Every other part of the library agrees with the conventions set here: `x` is
-`[N, T, F]`, node first; `edge_index[0]` holds the senders `j` and
-`edge_index[1]` the receivers `i`; column `l` of `edge_label` holds the edge
-types of layer-graph `l`, 0 meaning no interaction.
+The conventions of the library: `x` is `[N, T, F]`; `edge_index` holds senders
+`j`, then receivers `i`; column `l` of `edge_label` holds the edge types of
+layer-graph `l`, 0 meaning no interaction.
 """
 from typing import Any, Optional, Union
 
@@ -16,29 +15,24 @@ Array = Union[Tensor, np.ndarray]
 
 
 def fully_connected(num_particles: int) -> Tensor:
-    """The graph that joins every particle to every other one, `edge_index`
-    `[2, N * (N - 1)]` int64, sorted by receiver (row 1), then by sender: the
-    messages to one particle are contiguous and of equal number, which lets an
-    aggregation add them up without an index."""
+    """Joins every particle to every other one, `edge_index`
+    `[2, N * (N - 1)]` int64, sorted by receiver (row 1), then by sender, which
+    lets an aggregation add up messages without an index."""
     receiver = torch.arange(num_particles).repeat_interleave(num_particles - 1)
-    # Counting the other particles 0 .. N - 2, those from the receiver on are
-    # one further than their count says.
+    # Of the others, 0 .. N - 2, those from the receiver on are one further.
     sender = torch.arange(num_particles - 1).repeat(num_particles)
     return torch.stack([sender + (sender >= receiver), receiver])
 
 
 def adjacency_to_edge_label(adjacency: Array, edge_index: Tensor) -> Tensor:
-    """Reads the type of every edge off one adjacency matrix per layer,
-    `edge_label` `[E, L]` int64.
-
-    The label of edge (sender `j`, receiver `i`) in layer `l` is
-    `adjacency[l, i, j]`: row = receiver, column = sender. Interactions between
-    pairs that `edge_index` does not join are left out.
+    """Reads `edge_label` `[E, L]` int64 off one adjacency matrix per layer:
+    that of edge (sender `j`, receiver `i`) in layer `l` is `adjacency[l, i,
+    j]`. Interactions of pairs that `edge_index` does not join are left out.
 
     Args:
-        adjacency (Tensor or ndarray): Edge types, `[L, N, N]`, integer or
-            bool, with a zero diagonal; need not be symmetric.
-        edge_index (Tensor): Candidate edges, `[2, E]`.
+        adjacency: Edge types, `[L, N, N]`, integer or bool, with a zero
+            diagonal; need not be symmetric.
+        edge_index: Candidate edges, `[2, E]`.
     """
     adjacency = _as_types(adjacency, 'adjacency')
     if adjacency.dim() != 3 or adjacency.size(1) != adjacency.size(2) or bool(
@@ -56,23 +50,18 @@ def from_trajectory(x: Array, edge_label: Optional[Array] = None,
     """Makes one system of an array of trajectories.
 
     Args:
-        x (Tensor or ndarray): Trajectories `[N, T, F]` in physical units,
-            floating point; positions first, then velocities (`F = 2 D`),
-            where a model is to know which is which.
-        edge_label (Tensor or ndarray, optional): The true edge types, integer
-            or bool, 0 = no interaction: one row per edge, `[E, L]`, or one
-            adjacency matrix per layer, `[L, N, N]`, see
-            :func:`adjacency_to_edge_label`.
-        edge_index (Tensor or ndarray, optional): Candidate edges `[2, E]`,
-            row 0 senders, row 1 receivers; their order is kept.
-            (default: every ordered pair, :func:`fully_connected`)
-        mass (Tensor or ndarray, optional): The mass of each particle, `[N]`,
-            above 0. Leave out where they are not known, or all the same.
+        x: Trajectories `[N, T, F]` in physical units, floating point;
+            positions first, then velocities (`F = 2 D`).
+        edge_label: The true edge types, integer or bool, 0 = no interaction:
+            one row per edge, `[E, L]`, or one adjacency matrix per layer,
+            `[L, N, N]`, see :func:`adjacency_to_edge_label`.
+        edge_index: Candidate edges `[2, E]`, in the order to keep; by default
+            :func:`fully_connected`.
+        mass: The mass of each particle, `[N]`, above 0, where known.
 
     Returns:
-        A :class:`~torch_geometric.data.Data` of copies: `x` (float32),
-        `edge_index` (int64) and, if given, `edge_label` (`[E, L]` int64) and
-        `mass` (`[N]` float32).
+        Copies: `x` (float32), `edge_index` (int64) and, if given,
+        `edge_label` (`[E, L]` int64) and `mass` (`[N]` float32).
     """
     x = _as_tensor(x, 'x', 'float', 'bfloat')
     if x.dim() != 3 or x.size(0) < 2 or x.numel() == 0:
@@ -111,8 +100,7 @@ def from_trajectory(x: Array, edge_label: Optional[Array] = None,
 
 
 def check_edges(edge_index: Tensor, num_particles: int) -> None:
-    """Makes sure that candidate edges join two particles each, and none twice,
-    which both directions of a pair, and sums of forces, rely on."""
+    """Makes sure that edges join two particles each, and none twice."""
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(f'edge_index must be [2, num_edges], but is '
                          f'{list(edge_index.shape)}.')
@@ -135,8 +123,7 @@ def _in_single_precision(x: Tensor) -> Tensor:
         raise ValueError(
             f'x must hold finite float32 numbers of at most 1e15, but that at '
             f'[particle, step, feature] = {where} is {x[tuple(where)].item()}; '
-            f'cut out missing numbers, or take a unit in which they are nearer '
-            f'to 1.')
+            f'cut out missing numbers, or take a larger unit.')
     if x.dtype != torch.float64 or x.size(1) < 2:
         return out
     # Of all coordinates together: one of them may rest.
@@ -146,15 +133,13 @@ def _in_single_precision(x: Tensor) -> Tensor:
     lost = (rounded.diff(dim=1) - step).abs().mean((0, 1)).max()
     moved = step.abs().mean((0, 1)).max()
     spread = (path.amax((0, 1)) - path.amin((0, 1))).max()
-    # 1 % of the motion, and not because particles hardly move in a system near
-    # the origin.
+    # 1 % of the motion, but not of particles that hardly move near the origin.
     if lost > 0.01 * moved and lost > 1e-5 * spread:
         raise ValueError(
             f'x holds positions of up to {path.abs().max().item():.10g} that '
-            f'change by {moved.item():.3g} from one step to the next: in '
-            f'float32, which keeps 7 digits, little is left of that. Subtract '
-            f'one offset, such as their mean, from the positions of all '
-            f'particles.')
+            f'change by {moved.item():.3g} from one step to the next, of which '
+            f'float32 keeps little; subtract their mean, say, from all '
+            f'positions.')
     return out
 
 
@@ -167,8 +152,7 @@ def _as_types(value: Any, name: str) -> Tensor:
 
 
 def _as_tensor(value: Any, name: str, *kinds: str) -> Tensor:
-    """A copy as a tensor, if all numbers are there and of one of these kinds:
-    the system must not change when the user's array does."""
+    """A copy as a tensor, if all numbers are there and of these kinds."""
     if not isinstance(value, Tensor):
         masked = np.ma.asarray(value)
         if np.ma.is_masked(masked):

@@ -14,28 +14,23 @@ from torch_geometric.transforms import Compose
 
 class SystemLoader(torch.utils.data.DataLoader):
     """Yields the same batches as PyG's `DataLoader`, many times faster: it
-    gathers the rows of a whole batch at once from an
-    :class:`~torch_geometric.data.InMemoryDataset` (or a subset of one,
-    `dataset[index]`), where PyG joins systems one by one.
+    gathers all rows of a batch at once from an
+    :class:`~torch_geometric.data.InMemoryDataset` (or `dataset[index]`).
 
     The data set's `transform` is applied to the whole batch if it declares
-    `batchwise = True`: that transforming a batch equals batching the
-    transformed systems, and that each particle and each edge stays where it
-    is (as with :class:`~pyg_fnri.transforms.SplitTrajectory`). Any other
-    transform, and any other kind of data set, goes PyG's own way.
+    `batchwise = True`: transforming a batch equals batching the transformed
+    systems, and particles and edges stay where they are. Any other transform
+    or kind of data set goes PyG's own way.
 
     Args:
-        dataset (Dataset or sequence of Data): The systems.
-        batch_size (int): The number of systems in a batch.
-        shuffle (bool): Whether to draw a new order in every epoch.
-        **kwargs: Those of :class:`torch.utils.data.DataLoader`, but for
-            `collate_fn`.
+        dataset: The systems, a data set or sequence.
+        batch_size: The number of systems in a batch.
+        shuffle: Whether to draw a new order in every epoch.
+        **kwargs: Of :class:`torch.utils.data.DataLoader`, but `collate_fn`.
     """
     def __init__(self, dataset: Any, batch_size: Optional[int] = 1,
                  shuffle: Optional[bool] = None, **kwargs: Any) -> None:
-        # Lightning rebuilds a loader from its attributes, to put another
-        # sampler in: the data set is then wrapped already, and it hands over
-        # the function that is set below.
+        # Lightning rebuilds a loader from its attributes, set below.
         collate = kwargs.pop('collate_fn', None)
         if not isinstance(dataset, SystemBatches):
             if collate is not None:
@@ -54,8 +49,8 @@ class SystemBatches(torch.utils.data.Dataset):
         self._rows: Optional[np.ndarray] = None
         if not _is_gatherable(dataset):
             return
-        # Where the systems lie in the storage; along which dimension each
-        # tensor joins them, and whether it numbers the particles.
+        # Where systems lie; along which dimension each tensor joins them, and
+        # whether it numbers particles.
         self._rows = np.array(dataset.indices(), dtype=np.int64)
         first = dataset.get(0)
         self._layout: dict[str, tuple[int, bool]] = {
@@ -87,8 +82,7 @@ class SystemBatches(torch.utils.data.Dataset):
 
     def _gather(self, rows: np.ndarray) -> Batch:
         """Does what `Batch.from_data_list` does, for the untransformed."""
-        # By numpy: torch would wake its threads for each of these small
-        # steps, and they wait for each other where the cores are busy.
+        # By numpy: torch would wake its threads for each small step.
         data, starts = self.dataset._data, self.dataset.slices
         begin = starts['x'].numpy()
         ptr = _ends(begin[rows + 1] - begin[rows])
@@ -98,8 +92,7 @@ class SystemBatches(torch.utils.data.Dataset):
             begin = starts[key].numpy()
             size = begin[rows + 1] - begin[rows]
             start = _ends(size)
-            # The pieces of one system follow each other, in the storage as
-            # in the batch: only how far they move differs, by system.
+            # Each system moves as one piece.
             shift = np.repeat(begin[rows] - start[:-1], size)
             value = data[key].numpy().take(np.arange(start[-1]) + shift, dim)
             inc = ptr[:-1] * numbers_particles
@@ -109,8 +102,7 @@ class SystemBatches(torch.utils.data.Dataset):
             slices[key] = torch.from_numpy(start)
             incs[key] = torch.from_numpy(inc)
         system = np.repeat(np.arange(rows.size), np.diff(ptr))
-        batch.batch = torch.from_numpy(system)
-        batch.ptr = torch.from_numpy(ptr)
+        batch.batch, batch.ptr = map(torch.from_numpy, (system, ptr))
         batch._num_graphs = rows.size
         batch._slice_dict, batch._inc_dict = slices, incs
         return batch

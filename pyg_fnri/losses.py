@@ -12,8 +12,7 @@ def gaussian_nll(prediction: Tensor, target: Tensor, variance: float) -> Tensor:
     averaged over particles, without its constant.
 
     Args:
-        prediction: :obj:`[num_nodes, num_steps, num_features]`.
-        target: Same shape, same units.
+        prediction, target: :obj:`[num_nodes, num_steps, num_features]`.
         variance: :math:`\sigma^2` in those units (5e-5 in the paper's).
     """
     _check_shapes(prediction, target)
@@ -25,18 +24,14 @@ def huber_nll(prediction: Tensor, target: Tensor, scale: Tensor,
               variance: float, delta: float = 1.0,
               weight: Optional[Tensor] = None) -> Tensor:
     r"""Like :func:`gaussian_nll` in units of :obj:`scale` for errors below
-    :obj:`delta`, but growing linearly above: the likelihood has heavy tails,
-    so close encounters do not drown everything else.
+    :obj:`delta`, but linear above: close encounters do not drown the rest.
 
     Args:
-        prediction: :obj:`[num_nodes, num_steps, num_features]`.
-        target: Same shape, same units.
+        prediction, target: :obj:`[num_nodes, num_steps, num_features]`.
         scale: Typical error of each feature, :obj:`[num_features]`.
         variance: Variance of small errors in units of :obj:`scale` squared.
-        delta: Where the tails begin, in units of :obj:`scale`; infinity for a
-            Gaussian.
-        weight: How much each state counts, :obj:`[num_nodes, num_steps]`;
-            once each by default.
+        delta: Where the tails begin, in :obj:`scale`; infinity: a Gaussian.
+        weight: Of each state, :obj:`[num_nodes, num_steps]`; by default 1.
     """
     _check_shapes(prediction, target)
     error = (prediction - target) / scale

@@ -16,12 +16,8 @@ from torch_geometric.data import Batch, InMemoryDataset
 from torch_geometric.utils import scatter
 
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.metrics import (
-    EdgeAccuracy,
-    agreement,
-    linear_rollout,
-    posterior_entropy,
-)
+from pyg_fnri.metrics import (EdgeAccuracy, agreement, linear_rollout,
+                              posterior_entropy)
 from pyg_fnri.nn import per_mass
 from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.plot.style import COLORS, INK, make_panels
@@ -35,7 +31,7 @@ USED_SHARE, USED_WORTH = 0.01, 1.01
 
 
 class Selection(NamedTuple):
-    """The types of each layer that are recommended, a table with a row for each
+    """The recommended types of each layer, a table with a row for each
     candidate, the smallest first, and what speaks against it, in sentences."""
     recommended: tuple[int, ...]
     table: pd.DataFrame
@@ -52,15 +48,11 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
     the difference. No label is used but for the column `edge_accuracy`.
 
     Runs that are too short err both ways: an interaction may not be found yet,
-    and doubtful graphs favour layers too many. Columns of the table:
-
-    * `error` in 1e-5 of min-max units, and its ratios to the error of the best
-      candidate, of the linear step, which knows no interaction, and of the same
-      model with its types dealt out to other pairs;
-    * `entropy_share` of the posterior, as a share of the highest one;
-    * `types_used` of all `types` in all runs;
-    * `agreement` of the graphs of different seeds, what chance gives, and
-      what is left when adjusted for that (1: the same, 0: chance).
+    and doubtful graphs favour layers too many. The table holds the `error` in
+    1e-5 of min-max units, and its ratios to that of the best candidate, of the
+    linear step and of the same model with its types dealt out to other pairs;
+    the entropy of the posterior as a share of the highest; `types_used` of all
+    `types` in all runs; and the :func:`~pyg_fnri.metrics.agreement` of seeds.
 
     Args:
         config: Settings of all runs, but for types and seeds.
@@ -68,8 +60,7 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
         train: Training systems, each in :obj:`x` and :obj:`y`.
         val: Validation systems.
         test: At least two held-out systems.
-        out: Where runs are kept, such as `out/2-2-seed-0`; those that are
-            there go on where they ended.
+        out: Where runs are kept; those that are there go on.
         seeds: Seeds of the runs of each candidate.
         **kwargs: Of :func:`~pyg_fnri.training.fit`.
     """
@@ -80,9 +71,9 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
     runs: dict[tuple[int, ...], list[dict[str, Any]]] = {}
     failures = []
     # Types that stand for an interaction, then combinations of types.
-    by_size = sorted({tuple(c)
-                      for c in candidates}, key=lambda types:
-                     (sum(types) - len(types), math.prod(types)))
+    by_size = sorted(
+        set(map(tuple, candidates)), key=lambda types:
+        (sum(types) - len(types), math.prod(types)))
     for types, seed in product(by_size, seeds):
         name = '-'.join(map(str, types)) + f'-seed-{seed}'
         place = os.path.join(out, name)
@@ -101,8 +92,8 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
 
 
 def plot_selection(table: pd.DataFrame) -> Figure:
-    """Draws a :class:`Selection`'s errors of candidates as multiples of the
-    lowest one, with the standard error, and how far their seeds agree."""
+    """Draws errors of a :class:`Selection`'s candidates as multiples of the
+    lowest one, and how far their seeds agree."""
     figure, (left, right) = make_panels(2, 4.6, height=3.2)
     colors = [COLORS[int(chosen)] for chosen in table['recommended']]
     x, ratio = np.arange(len(table)), table['ratio_to_best']
@@ -158,19 +149,17 @@ def _measure(module: RelationalInference,
     entropy = [
         posterior_entropy(q).item() / math.log(q.size(-1)) for q in posterior
     ]
-    graphs = dict(error=types, linear=None, shuffled=_shuffled(types, batch))
-    errors = {
-        name: _error(module, batch, graph, steps).numpy()
-        for name, graph in graphs.items()
-    }
-    return dict(errors, entropy=np.mean(entropy), types=types,
-                num_used=num_used, accuracy=accuracy)
+    graphs = types, None, _shuffled(types, batch)
+    error, linear, shuffled = (_error(module, batch, graph, steps).numpy()
+                               for graph in graphs)
+    return dict(error=error, linear=linear, shuffled=shuffled, types=types,
+                entropy=np.mean(entropy), num_used=num_used, accuracy=accuracy)
 
 
 def _error(module: RelationalInference, batch: Batch, types: Optional[Tensor],
            steps: int) -> Tensor:
-    """Logarithms of mean squared errors in min-max units by system; without
-    types, of the linear step."""
+    """Logarithms of mean squared errors by system, without types of the linear
+    step."""
     model, first = module.model, module.model.decoder.burn_in - 1
     y = module.units(batch.y)[:, first:]
     if types is None:
@@ -186,8 +175,7 @@ def _error(module: RelationalInference, batch: Batch, types: Optional[Tensor],
 
 
 def _shuffled(types: Tensor, batch: Batch) -> Tensor:
-    """The same types for other pairs, of any system; where both directions of
-    a pair had one type, they still have."""
+    """The same types for other pairs, as mutual as they were."""
     generator = torch.Generator().manual_seed(0)
     out = types[torch.randperm(len(types), generator=generator)]
     reverse = reverse_edges(batch.edge_index)
@@ -197,7 +185,6 @@ def _shuffled(types: Tensor, batch: Batch) -> Tensor:
 
 
 def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> pd.DataFrame:
-    """A row for each candidate, one of them recommended."""
     errors = {of: np.stack([r['error'] for r in runs[of]]) for of in runs}
     best = min(errors, key=lambda of: errors[of].mean())
     if not np.isfinite(errors[best]).all():
@@ -217,10 +204,8 @@ def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> pd.DataFrame:
             log, spread = (0., 0.) if one is other else _difference(one, other)
             row[f'ratio_to_{name}'] = math.exp(log)
             row[f'ratio_to_{name}_se'] = math.exp(log) * spread
-        pairs: list[Any] = [
-            agreement(a['types'], b['types'], types)
-            for a, b in combinations(found, 2)
-        ]
+        graphs = combinations([run['types'] for run in found], 2)
+        pairs: list[Any] = [agreement(*pair, types) for pair in graphs]
         agreed = np.array(pairs or [3 * [None]], dtype=float).mean(0)
         for name, share in zip(('', '_by_chance', '_adjusted'), agreed):
             row[f'agreement{name}'] = share
@@ -251,7 +236,6 @@ def _difference(values: np.ndarray, others: np.ndarray) -> tuple[float, float]:
 
 
 def _warnings(table: pd.DataFrame) -> list[str]:
-    """What speaks against the recommendation."""
     row = table[table['recommended']].iloc[0]
     linear, shuffled = (table[f'ratio_to_{name}'] +
                         2 * table[f'ratio_to_{name}_se'] < 1
@@ -272,6 +256,6 @@ def _warnings(table: pd.DataFrame) -> list[str]:
          f"Graphs are doubtful (entropy {row['entropy_share']:.0%} of the "
          f"highest), which favours layers too many: train longer."),
         (row.name == len(table) - 1 > 0,
-         'The largest candidate is recommended: try larger ones.'),
+         'The largest candidate is recommended: try larger ones.')
     ]
     return [warning for holds, warning in found if holds]

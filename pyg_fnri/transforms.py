@@ -11,37 +11,32 @@ from torch_geometric.transforms import BaseTransform
 
 
 class SplitTrajectory(BaseTransform):
-    """Splits a trajectory into what is observed, the **first** `num_observed`
-    frames (`x`), and what is to be predicted, the **last** `num_predicted`
-    frames (`y`), as in section 3 of the paper ("compression models"). Frames
-    between the two are dropped: of 99 frames, :obj:`SplitTrajectory(49)` keeps
-    frames 0 to 48 in `x` and 50 to 98 in `y`.
+    """Splits a trajectory into what is observed, the **first** frames (`x`),
+    and what is to be predicted, the **last** ones (`y`), as in section 3 of the
+    paper ("compression models"). Frames between the two are dropped: of 99,
+    :obj:`SplitTrajectory(49)` keeps 0 to 48 in `x` and 50 to 98 in `y`.
 
     Args:
-        num_observed (int): The number of frames the encoder sees.
-        num_predicted (int, optional): The number of frames of the
-            continuation. (default: `num_observed`)
+        num_observed: The number of frames the encoder sees.
+        num_predicted: The number of those to predict; as many by default.
     """
-    #: Transforming a batch equals batching the transformed systems, as every
-    #: particle is treated alike.
+    #: Transforming a batch equals batching the transformed systems.
     batchwise = True
 
     def __init__(self, num_observed: int,
                  num_predicted: Optional[int] = None) -> None:
         self.num_observed = num_observed
-        self.num_predicted = num_observed if num_predicted is None else (
-            num_predicted)
+        self.num_predicted = (num_observed
+                              if num_predicted is None else num_predicted)
         if min(self.num_observed, self.num_predicted) < 1:
-            raise ValueError(f'{self} must keep at least 1 frame of either '
-                             f'half.')
+            raise ValueError(f'{self} must keep 1 frame of each half or more.')
 
     def forward(self, data: Any) -> Data:
         x, least = data.x, self.num_observed + self.num_predicted
         if x.dim() != 3 or x.size(1) < least:
-            raise ValueError(f'{self} needs trajectories [num_particles, '
-                             f'num_steps, num_features] of at least {least} '
-                             f'steps, but x is {list(x.shape)}; ask for fewer '
-                             f'frames.')
+            raise ValueError(f'{self} needs [num_particles, num_steps, '
+                             f'num_features] of at least {least} steps, but x '
+                             f'is {list(x.shape)}; ask for fewer frames.')
         data.x = x[:, :self.num_observed]
         data.y = x[:, x.size(1) - self.num_predicted:]
         return data
@@ -52,9 +47,8 @@ class SplitTrajectory(BaseTransform):
 
 
 class ReconstructTrajectory(SplitTrajectory):
-    """Lets a model reconstruct what it observes, rather than predict: both
-    `x` and `y` become the first `num_observed` frames, as in NRI's training.
-    Graphs may then come to compress trajectories instead of meaning
+    """Makes both `x` and `y` the first `num_observed` frames, as in NRI's
+    training: graphs may then come to compress trajectories instead of meaning
     interactions (section 3 of the paper)."""
     def __init__(self, num_observed: int) -> None:
         super().__init__(num_observed)
@@ -69,29 +63,25 @@ class ReconstructTrajectory(SplitTrajectory):
 
 
 class NearPairs(BaseTransform):
-    """Keeps the candidate edges between particles that come close, with their
-    true types and all else that belongs to an edge. As a data set's
-    `pre_transform`, it does so once and not on each access.
+    """Keeps the candidate edges between particles that come close, and what
+    belongs to them; as a data set's `pre_transform`, once and for all.
 
     Args:
-        num_observed (int, optional): Frames to look at, from the first on;
-            those that a model is to predict are none of them.
-            (default: all frames in `x`)
-        num_dims (int, optional): The number of features that are positions.
-            (default: the first half of them)
+        num_observed: First frames of `x` to look at; by default all of them.
+        num_dims: Features that are positions; by default the first half.
     """
     num_observed: Optional[int]
     num_dims: Optional[int]
 
     @abstractmethod
     def join(self, distance: Tensor) -> Tensor:
-        """Which particles are joined, `[N, N]` bool of receivers (rows) and
-        senders (columns), given the closest distance of each two."""
+        """Which receivers (rows) and senders (columns) are joined, `[N, N]`
+        bool, given the closest distance of each two."""
 
     def forward(self, data: Any) -> Data:
         if isinstance(data, Batch):
-            raise ValueError(f'{self} is for one system, not for a batch: make '
-                             f'it the transform of a data set.')
+            raise ValueError(f'{self} is for single systems: make it the '
+                             f'transform of a data set.')
         joined = self.join(self._closest_approach(data.x))
         if data.edge_index is None:
             data.edge_index = joined.nonzero().flip(1).t().contiguous()
@@ -108,9 +98,8 @@ class NearPairs(BaseTransform):
         if num_dims is None:
             num_dims, odd = divmod(num_features, 2)
             if odd:
-                raise ValueError(f'x has {num_features} features, which are '
-                                 f'not positions and as many velocities: say '
-                                 f'with num_dims how many are positions.')
+                raise ValueError(f'x has {num_features} features: say by '
+                                 f'num_dims how many are positions.')
         if not (1 <= num_observed <= num_steps
                 and 1 <= num_dims <= num_features):
             raise ValueError(f'{self} must look at 1 to {num_steps} frames and '
@@ -131,9 +120,9 @@ class NearestNeighbours(NearPairs):
     receiver; of equally close ones the first.
 
     Args:
-        num_neighbours (int): The number of senders of each receiver, at most.
+        num_neighbours: The number of senders of each receiver, at most.
         num_observed, num_dims: As with :class:`NearPairs`.
-        force_undirected (bool): Whether to keep the reverse of each edge too.
+        force_undirected: Whether to keep the reverse of each edge too.
     """
     num_neighbours: int
     num_observed: Optional[int] = None
@@ -155,13 +144,8 @@ class NearestNeighbours(NearPairs):
 
 @dataclass(eq=False)
 class WithinRadius(NearPairs):
-    """Keeps the candidate edges between particles that come within a radius of
-    each other. A particle that stays away from all others has no edges.
-
-    Args:
-        radius (float): The radius, in the unit of the positions.
-        num_observed, num_dims: As with :class:`NearPairs`.
-    """
+    """Keeps the candidate edges between particles that come within a radius,
+    in the unit of the positions; the others as with :class:`NearPairs`."""
     radius: float
     num_observed: Optional[int] = None
     num_dims: Optional[int] = None
@@ -176,13 +160,9 @@ class WithinRadius(NearPairs):
 
 def random_symmetries(data: Data, generator: torch.Generator) -> Data:
     """Turns and mirrors each system at random, by one of the symmetries of a
-    square or cube around the origin: axes change places and signs. Forces that
-    point along the line of a pair, and walls around the origin, stay what they
-    are; gravity and the like do not.
-
-    Takes systems with positions, then velocities in `x`, and in `y` where there
-    is one, `[num_nodes, T, 2 D]`. Returns a copy that shares all other tensors.
-    """
+    square or cube around the origin: central forces and walls stay what they
+    are; gravity and the like do not. Takes positions, then velocities in `x`
+    and perhaps `y`, `[num_nodes, T, 2 D]`; returns a copy."""
     device, num_dims = data.x.device, data.x.size(-1) // 2
     batched = 'batch' in data
     axis = torch.rand(data.num_graphs if batched else 1, num_dims,

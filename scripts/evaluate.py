@@ -33,16 +33,9 @@ from torch_geometric.data import Data
 
 from pyg_fnri.datasets.spec import Systems, open_dataset
 from pyg_fnri.datasets.stored import check_writable
-from pyg_fnri.evaluation import (
-    Graph,
-    best_metrics,
-    find_laws,
-    measure,
-    measure_guesses,
-    print_report,
-    save_report,
-    write_pictures,
-)
+from pyg_fnri.evaluation import (Graph, best_metrics, find_laws, measure,
+                                 measure_guesses, print_report, save_report,
+                                 write_pictures)
 from pyg_fnri.inference import refine, sample_posterior
 from pyg_fnri.training import RelationalInference, load_checkpoint
 from pyg_fnri.training.cli import errors_in_one_line

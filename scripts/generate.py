@@ -37,12 +37,8 @@ from pyg_fnri.evaluation import make_table
 from pyg_fnri.evaluation.published import HORIZONS, ROLLOUT_MSE
 from pyg_fnri.metrics import RolloutMSE, static_rollout
 from pyg_fnri.nn import MinMaxScaling
-from pyg_fnri.training.cli import (
-    OptionParser,
-    SimulatedData,
-    errors_in_one_line,
-    given,
-)
+from pyg_fnri.training.cli import (OptionParser, SimulatedData,
+                                   errors_in_one_line, given)
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:

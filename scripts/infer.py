@@ -37,23 +37,12 @@ import time
 from typing import Optional
 
 from pyg_fnri.datasets.reading import Reading
-from pyg_fnri.evaluation import (
-    OwnSystems,
-    check_results,
-    check_sizes,
-    draw_graphs,
-    infer_graphs,
-    open_systems,
-    present_results,
-    write_results,
-)
+from pyg_fnri.evaluation import (OwnSystems, check_results, check_sizes,
+                                 draw_graphs, infer_graphs, open_systems,
+                                 present_results, write_results)
 from pyg_fnri.training import RelationalInference, load_checkpoint
-from pyg_fnri.training.cli import (
-    OptionParser,
-    OwnData,
-    errors_in_one_line,
-    given,
-)
+from pyg_fnri.training.cli import (OptionParser, OwnData, errors_in_one_line,
+                                   given)
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:

@@ -7,16 +7,9 @@ from torch_geometric.data import Batch
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.nn import (
-    CategoricalLatent,
-    ForceLaw,
-    ForceLawDecoder,
-    MultiplexConv,
-    RelationalAutoEncoder,
-    RolloutDecoder,
-    SigmoidLatent,
-    StandardScaling,
-)
+from pyg_fnri.nn import (CategoricalLatent, ForceLaw, ForceLawDecoder,
+                         MultiplexConv, RelationalAutoEncoder, RolloutDecoder,
+                         SigmoidLatent, StandardScaling)
 from pyg_fnri.simulation import Charge, Spring, simulate
 
 SPRING, CHARGE = Spring().magnitude, Charge().magnitude
@@ -24,7 +17,7 @@ SPRING, CHARGE = Spring().magnitude, Charge().magnitude
 LAWS = {
     'nri': [CHARGE, SPRING, lambda r: SPRING(r) + CHARGE(r)],
     'fnri': [SPRING, CHARGE],
-    'sfnri': [SPRING, CHARGE],
+    'sfnri': [SPRING, CHARGE]
 }
 
 

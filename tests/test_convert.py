@@ -106,11 +106,6 @@ def test_what_would_give_wrong_rows_is_refused(batch, kwargs):
             })
 
 
-def test_interactions_are_not_lost():
-    with pytest.raises(ValueError, match='1 interactions'):
-        from_adjacency(to_adjacency(EDGES, TYPES), EDGES[:, 1:])
-
-
 def test_edges_are_interactions_from_sender_to_receiver(batch):
     edge_type = torch.randint(3, (8, 2))
     graph = to_networkx(batch, edge_type, NAMES, systems=['A', 'B'])
@@ -146,14 +141,6 @@ def test_directions_that_disagree_are_settled(make_system, types, probability,
               attributes['agree'])
              for _, _, attributes in graph.edges(data=True)]
     assert found == ([] if expected is None else [expected])
-
-
-def test_an_edge_without_its_reverse_stands_for_itself(make_system):
-    data = make_system(3, edge_index=torch.tensor([[1, 0], [0, 2]]))
-    graph = to_networkx(data, torch.tensor([[1], [2]]), undirected=True)
-    assert sorted((*sorted((j, i)), data['type'], data['agree'])
-                  for j, i, data in graph.edges(data=True)) == [(0, 1, 1, True),
-                                                                (0, 2, 2, True)]
 
 
 @pytest.mark.parametrize('undirected', [False, True])

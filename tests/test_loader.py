@@ -3,7 +3,7 @@ import copy
 import pytest
 import torch
 from torch.utils.data import Subset
-from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import BaseTransform, Compose
 
@@ -80,14 +80,6 @@ def test_batches_equal_those_of_pyg(sizes, transform, fast):
     assert_as_pyg(Systems(systems(sizes), transform), fast)
 
 
-@pytest.mark.parametrize('index', [
-    slice(None, None, -2), [7, 0, 3, 3, 10],
-    torch.tensor([True, False] * 5 + [True])
-])
-def test_subsets(index):
-    assert_as_pyg(Systems(systems(MIXED), SplitTrajectory(4))[index], True)
-
-
 class Doubled(Systems):
     """Computes its systems as they are asked for."""
     def get(self, idx):
@@ -138,13 +130,6 @@ def test_a_batch_does_not_share_memory_with_the_data_set():
         batch.edge_index.zero_()
     assert torch.equal(dataset._data.x, x)
     assert dataset._data.edge_index.max() == 4
-
-
-def test_a_function_that_would_not_be_called_is_refused():
-    dataset = Systems(systems(EQUAL))
-    with pytest.raises(TypeError, match='collate_fn'):
-        SystemLoader(dataset, batch_size=4, collate_fn=Batch.from_data_list)
-    assert len(SystemLoader(dataset, batch_size=4, collate_fn=None)) == 3
 
 
 def test_lightning_can_rebuild_it():

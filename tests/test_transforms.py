@@ -49,14 +49,6 @@ def test_batch_of_systems_equals_systems_of_a_batch():
     assert torch.equal(whole.x, parts.x) and torch.equal(whole.y, parts.y)
 
 
-def test_repr_shows_all_parameters():
-    assert str(SplitTrajectory(49)) == 'SplitTrajectory(49, num_predicted=49)'
-    assert str(ReconstructTrajectory(8)) == 'ReconstructTrajectory(8)'
-    assert repr(NearestNeighbours(3, 49)) == (
-        'NearestNeighbours(num_neighbours=3, num_observed=49, num_dims=None, '
-        'force_undirected=False)')
-
-
 @pytest.mark.parametrize('apply', [
     lambda: SplitTrajectory(49)(system(97)), lambda: SplitTrajectory(2)
     (FakeDataset(1)[0]), lambda: SplitTrajectory(3, 0),
@@ -132,18 +124,6 @@ def test_distance_is_the_smallest_over_all_frames():
     near = line(1000.0, 1000.0 + 1 / 512)
     assert pairs(WithinRadius(1 / 512)(near)) == [(1, 0), (0, 1)]
     assert pairs(WithinRadius(0.99 / 512)(near)) == []
-
-
-def test_velocities_play_no_part_unless_they_are_said_to_be_positions():
-    data = line(0.0, 1.0, 3.0)
-    data.x[0, :, 2] = 10
-    assert pairs(WithinRadius(1.5)(data)) == [(1, 0), (0, 1)]
-    assert pairs(WithinRadius(1.5, num_dims=3)(data)) == []
-
-
-def test_ties_go_to_the_lower_number():
-    near = pairs(NearestNeighbours(1)(line(0.0, 1.0, -1.0)))
-    assert (1, 0) in near and (2, 0) not in near
 
 
 def test_symmetries_are_those_of_a_square_all_alike(make_system):

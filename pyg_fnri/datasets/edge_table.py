@@ -1,8 +1,7 @@
 """Tables of edges: the user's own candidate graph, and the truth if known.
 
-Their columns are those that :func:`~pyg_fnri.convert.to_pandas` writes:
-`system`, `sender`, `receiver`, `layer` and `type`. Each row is one direction of
-a pair; without a column `system`, the rows hold for all systems.
+Columns are those of :func:`~pyg_fnri.convert.to_pandas`: `system`, `sender`,
+`receiver`, `layer`, `type`. Without a `system`, rows hold for all systems.
 """
 from collections.abc import Iterator, Sequence
 

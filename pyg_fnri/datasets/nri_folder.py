@@ -19,35 +19,27 @@ MOST_VALUES = 100
 
 class NRIFolder(StoredSystems):
     r"""The data sets that the research code of NRI and fNRI writes: for each
-    of `train`, `valid` and `test`,
+    of `train`, `valid` and `test`, with a suffix of NRI such as `_springs5`,
 
-    - `loc_train.npy` and `vel_train.npy`: positions and velocities,
-      `[S, T, D, N]`,
-    - `edges_train.npy`: interactions, `[S, N, N]` (NRI) or `[S, L, N, N]`
-      (fNRI), row = receiver and column = sender; may be left out where they
-      are not known,
+    - `loc_train.npy` and `vel_train.npy`: `[S, T, D, N]`,
+    - `edges_train.npy`, if known: interactions, `[S, N, N]` (NRI) or
+      `[S, L, N, N]` (fNRI), row = receiver and column = sender.
 
-    with a suffix before `.npy` that NRI adds, such as `_springs5`.
-
-    **Edge types** number the values in the files of all splits, in each layer
-    by itself: 0, if it occurs, is type 0, no interaction, and the others are
-    types 1, 2, ... in ascending order. Where 0 does not occur, as in NRI's
-    charged particles with {-1, 1}, the lowest value is type 0, as in the
-    research code, and no type means that there is no interaction. Values on the
-    diagonal are left out.
+    **Edge types** number the values off the diagonal of each layer, over all
+    splits: 0 is type 0, no interaction, and the others are types 1, 2, ... in
+    ascending order. Where 0 does not occur, as in NRI's charged particles
+    (-1, 1), the lowest value is type 0, and all pairs interact.
 
     A system is what :func:`~pyg_fnri.data.from_trajectory` gives: `x`
     `[N, T, 2D]` in the units of the files, all ordered pairs as `edge_index`,
-    and `edge_label` `[E, L]` where it is known.
+    and `edge_label` `[E, L]` if known.
 
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
         folder (str): The folder with the arrays, which are only read.
         split (str): `'train'`, `'val'` (the files' `valid`) or `'test'`.
-        suffix (str, optional): What comes before `.npy` in the names of all
-            files, such as `'_springs5'`. (default: the only one there is)
-        name (str, optional): The name of the data set's folder.
-            (default: that of `folder`, and the suffix)
+        suffix (str, optional): Before `.npy`. (default: the only one there is)
+        name (str, optional): Of the folder. (default: `folder` and suffix)
         **options: `transform`, `pre_transform`, `pre_filter`, `force_reload`.
     """
     def __init__(self, root: str, folder: str, split: str = 'train',
@@ -136,8 +128,7 @@ class NRIFolder(StoredSystems):
 
 def edge_types(edges: dict[str, np.ndarray],
                split: str) -> tuple[np.ndarray, list[list[float]]]:
-    """The types of a split's interactions, and the value of each type in each
-    layer, by the interactions `[S, L, N, N]` of all splits."""
+    """A split's types `[S, L, N, N]`, and the value of each, by layer."""
     joined = np.concatenate([*edges.values()])
     off_diagonal = ~np.eye(joined.shape[2], dtype=bool)
     types: np.ndarray = np.zeros(edges[split].shape, dtype=np.int64)

@@ -56,34 +56,28 @@ class ParticleSystems(StoredSystems):
     `'kuramoto'`                 NRI's phase-coupled oscillators 2 types
     ============================ =============================== ============
 
-    Any mix of forces (see :class:`~pyg_fnri.simulation.Force`) and systems of
-    your own (see :class:`~pyg_fnri.simulation.System`) can be simulated too.
-
     A split is simulated when it is first asked for, which takes a minute or two
     for the paper's sizes. Its random numbers depend on `seed` and the split
     alone: a smaller split holds the first systems of a larger one.
 
-    A system is what :func:`~pyg_fnri.data.from_trajectory` gives: `x`,
-    positions in metre and velocities in metre per second (of oscillators, see
-    :class:`~pyg_fnri.simulation.Kuramoto`) at 0.1 s, 0.2 s, ..., 9.9 s,
-    `[num_particles, 99, 4]`; all ordered pairs as `edge_index`; and as
-    `edge_label`, `[E, L]`, the type of each interaction, 0 if there is none. A
-    force is a layer of two types.
+    A system is what :func:`~pyg_fnri.data.from_trajectory` gives: `x`
+    `[num_particles, 99, 4]`, positions in metre and velocities in metre per
+    second (but see :class:`~pyg_fnri.simulation.Kuramoto`) at 0.1 s, 0.2 s,
+    ..., 9.9 s; all ordered pairs as `edge_index`; and `edge_label` `[E, L]`, 0
+    for no interaction. A force is a layer of two types.
 
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
-        name (str, optional): One of the table above; with `forces` or a
-            `system`, your own. (default: `'springs_charges'`, or `'custom'`)
+        name (str, optional): One above; with `forces` or `system`, your own.
+            (default: `'springs_charges'`, or `'custom'`)
         split (str): `'train'`, `'val'` or `'test'`.
         num_particles (int): Particles in each system.
         num_systems (tuple of int): Training, validation and test systems.
         seed (int): Seed of all randomness.
-        forces (sequence of Force, optional): Your own forces, one layer of the
-            interaction graph each.
+        forces (sequence of Force, optional): Your own forces, a layer each.
         system (System, optional): Your own constants or motion.
         split_by (str): `'system'`, or `'graph'` for splits that share no
-            interaction graph up to relabelling of particles, see
-            :class:`~.particle_systems.GraphSplit`.
+            graph, see :class:`~.particle_systems.GraphSplit`.
         **options: `transform`, `pre_transform`, `pre_filter`, `force_reload`.
     """
     def __init__(self, root: str, name: Optional[str] = None,
@@ -126,12 +120,10 @@ class ParticleSystems(StoredSystems):
 
     @property
     def num_edge_types(self) -> list[int]:
-        """The number of types in each layer, type 0 among them."""
         return self.system.num_edge_types
 
     @property
     def frame_interval(self) -> float:
-        """The time from one frame to the next in second."""
         return self.system.frame_interval
 
     def make(self) -> tuple[Joined, dict[str, Any]]:
@@ -170,12 +162,8 @@ class GraphSplit:
     order, the first ones are for testing and the next ones for validation,
     until each holds about a tenth of all systems and at least one class.
 
-    A random split by system has nearly every class of small graphs in every
-    split: with five particles, a model may know each test graph from training.
-
     Args:
-        draw (callable): Given a number of systems, draws that many graphs,
-            `[S, L, N, N]`, to find out how frequent each class is.
+        draw (callable): Draws a number of graphs `[S, L, N, N]`.
         seed (int): Seed of the order.
     """
     def __init__(self, draw: Callable[[int], np.ndarray], seed: int) -> None:
@@ -206,8 +194,7 @@ class GraphSplit:
 
     def draw(self, draw: Callable[[int], np.ndarray], split: str,
              num_systems: int) -> np.ndarray:
-        """Draws graphs until so many are of a split; more graphs that are
-        drawn have to begin with those that fewer would be."""
+        """Draws graphs until so many are of a split."""
         size = int(1.05 * num_systems / self.shares[split]) + 100
         kept = np.zeros(0, dtype=bool)
         while size <= 30 * num_systems + 100_000:
@@ -235,8 +222,7 @@ class GraphSplit:
 def find_system(name: Optional[str] = None,
                 forces: Optional[Sequence[Force]] = None,
                 system: Optional[System] = None) -> tuple[str, System]:
-    """What to simulate, and the name of its data set; arguments as for
-    :class:`ParticleSystems`."""
+    """The system that arguments name, and the name of its data set."""
     if forces is not None:
         if system is not None:
             raise ValueError('A system has its own forces; leave forces out.')
@@ -253,8 +239,7 @@ def find_system(name: Optional[str] = None,
 
 
 def join(x: np.ndarray, edge_types: np.ndarray) -> Joined:
-    """Joins systems `[S, N, T, F]` float32, with types `[S, L, N, N]`, as
-    `InMemoryDataset.collate` would, at once."""
+    """Does as `InMemoryDataset.collate`, of all systems at once."""
     num_systems, num_particles = x.shape[:2]
     edge_index = fully_connected(num_particles)
     sender, receiver = edge_index.numpy()
@@ -275,9 +260,8 @@ def join(x: np.ndarray, edge_types: np.ndarray) -> Joined:
 
 
 def _describe(system: System, num_particles: int) -> str:
-    """All that the motion depends on: constants and, of code that is not this
-    library's, its source and what it gives for a few values, since it may use
-    what is defined elsewhere."""
+    """Constants and, of other code than this library's, its source and what it
+    gives for a few values, since it may use what is defined elsewhere."""
     out = [repr(system)]
     for part in (system, *getattr(system, 'forces', ())):
         if is_ours(part):

@@ -24,9 +24,8 @@ TOLERANCE = 0.05
 
 @dataclass
 class Recording:
-    """One system, at equal time steps: the names of its particles, their
-    features `x`, `[N, T, F]` float64, NaN where a particle is not there, and
-    their masses `[N]`, where they are known."""
+    """One system, at equal time steps: its particles' features `x`,
+    `[N, T, F]` float64, NaN where one is not there, and masses `[N]`."""
     name: Name
     particles: list[Name]
     x: np.ndarray
@@ -35,7 +34,6 @@ class Recording:
     num_filled: int = 0  # Frames of particles that were interpolated.
 
     def where(self, particle: int, frame: int) -> str:
-        """A frame of a particle, for messages."""
         return (f'frame {frame} of particle {self.particles[particle]!r} in '
                 f'system {self.name!r}')
 
@@ -47,21 +45,17 @@ class Reading:
     Args:
         system: The column of systems. (default: `'system'` if there is one,
             otherwise all rows are of one system)
-        time: The column of times, numbers or dates; in text, dates such as
-            `2024-05-31 12:00:00.5`.
+        time: The column of times, numbers or dates (`2024-05-31 12:00:00.5`).
         particle: The column of particles.
-        position: The columns of positions, or of other features; of arrays,
-            the numbers of the features. (default: those of `x`, `y` and `z`
-            that are there; of arrays, the first half of 4, 6, ... features)
+        position: The columns of positions, of arrays the numbers of features.
+            (default: those of `x`, `y` and `z` that are there; of arrays, the
+            first half of 4, 6, ... features)
         velocity: The columns of velocities, one for each position; `()` for
-            none at all, and of arrays, without `position`, for all features as
-            they are. (default: `vx`, `vy`, ..., after the positions, if they
-            are there; of arrays, without `position`, the second half; derived
-            from the positions otherwise)
-        mass: The column of the particles' masses, each of them the same at all
-            times; of arrays, the number of that feature. They are no feature
-            of `x`, but what :func:`~pyg_fnri.nn.known_masses` gives to forces.
-            (default: not known, all particles are alike)
+            none, and of arrays, without `position`, for all features as they
+            are. (default: `vx`, `vy`, ..., or the second half, if they are
+            there, otherwise derived from the positions)
+        mass: The column of masses, of arrays the number of that feature, the
+            same at all times. (default: not known, all particles are alike)
         time_step: From one frame to the next, in seconds where times are dates.
             (default: the most common one; of arrays, 1)
         max_gap: The most missing frames in a row to interpolate over.
@@ -91,9 +85,7 @@ class Reading:
                              f'{self.time_step}.')
 
     def read(self, source: Source) -> tuple[list[Recording], bool]:
-        """The systems in a table or array, or in a file that holds one, with
-        positions and, where there are any, velocities; and whether velocities
-        are to be derived."""
+        """The systems in a source, and whether to derive velocities."""
         read = self._read_arrays if is_array(source) else self._read_table
         recordings, derive = read(source)
         if self.mass is not None:
@@ -200,8 +192,7 @@ class Reading:
         return replace(recording, x=recording.x[..., :-1], mass=low)
 
     def _fill_gaps(self, recording: Recording) -> Recording:
-        """Fills short gaps by linear interpolation, but nothing before the
-        first frame of a particle and after its last one."""
+        """Fills short gaps between a particle's first and last frame."""
         if not np.isnan(recording.x).any():
             return recording
         x, num_filled = np.full_like(recording.x, np.nan), 0
@@ -235,9 +226,8 @@ def is_array(source: Source) -> bool:
 
 
 def load(source: Source, names: Sequence[str] = ()) -> Any:
-    """A table, its rows numbered from 0, or arrays by name; arrays are never
-    unpickled, which would execute what a file says. The columns `names` of a
-    table hold names, which are text: `01` is not `1`."""
+    """A table, its rows numbered from 0, or arrays by name, never unpickled.
+    The columns `names` of a table are text: `01` is not `1`."""
     if isinstance(source, pd.DataFrame):
         return source.reset_index(drop=True)
     if isinstance(source, np.ndarray):
@@ -278,8 +268,7 @@ def as_floats(array: np.ndarray) -> np.ndarray:
 
 
 def number_names(column: pd.Series) -> tuple[np.ndarray, list[Any]]:
-    """Numbers the names in a column, in the order of the names: whole numbers
-    first, then words."""
+    """Numbers the names in a column: whole numbers first, then words."""
     code, unique = pd.factorize(column)
     names = [as_name(value) for value in unique]
     order = sorted({*names}, key=lambda name: (isinstance(name, str), name))
@@ -288,8 +277,7 @@ def number_names(column: pd.Series) -> tuple[np.ndarray, list[Any]]:
 
 
 def as_name(value: Any) -> Name:
-    """A name as plain Python has it, however it is written: 1, 1.0 and '1' are
-    a whole number; '01' and 'a' are words."""
+    """1, 1.0 and '1' are a whole number; '01' and 'a' are words."""
     text = str(value)
     if re.fullmatch(r'(0|-?[1-9]\d*)(\.0+)?', text):
         return int(text.partition('.')[0])
@@ -298,8 +286,7 @@ def as_name(value: Any) -> Name:
 
 def check_columns(table: pd.DataFrame, filled: Sequence[Any],
                   others: Sequence[Any] = ()) -> None:
-    """Makes sure that a table has each of these columns once, and a value in
-    each row of those that must be filled."""
+    """Makes sure that a table has each column once, and those filled full."""
     for name in (*filled, *others):
         if list(table.columns).count(name) != 1:
             raise ValueError(f'The table must have one column {name!r}, but '
@@ -338,8 +325,7 @@ def _clock(times: pd.Series) -> np.ndarray:
 
 def _frames(rows: pd.DataFrame,
             time_step: Optional[float]) -> tuple[pd.Series, float]:
-    """The frame of its system that each row belongs to, from 0 on; and the
-    time step, by default the most common one."""
+    """The frame of each row, and the time step."""
     if time_step is None:
         tracks = rows.sort_values(['system', 'particle', 'clock'])
         step = tracks.groupby(['system', 'particle']).clock.diff()

@@ -30,19 +30,14 @@ def describe_files(
     """Describes a user's own trajectories, by place and content of the files.
 
     Args:
-        data (str): The trajectories, as for
-            :class:`~pyg_fnri.datasets.TrajectoryTable`; or a folder, as for
-            :class:`~pyg_fnri.datasets.NRIFolder`, read and cut as it is.
+        data (str): A file for :class:`~pyg_fnri.datasets.TrajectoryTable`, or a
+            folder for :class:`~pyg_fnri.datasets.NRIFolder`.
         edges, interactions, window, stride, seed: As there.
-        num_observed (int): The frames that the encoder sees; candidate edges
-            depend on no others.
-        neighbours (int, optional): Keep only the candidate edges from so many
-            nearest neighbours.
-        radius (float, optional): Keep only those between particles that come
-            so close.
-        directed (bool): Whether a near neighbour is one in one direction
-            only. (default: `False`)
-        reading (mapping, optional): Any arguments of
+        num_observed (int): The frames that candidate edges may depend on.
+        neighbours (int, optional): Keep only edges from the nearest so many.
+        radius (float, optional): Keep only edges of pairs that come so close.
+        directed (bool): Whether a neighbour may be one in one direction only.
+        reading (mapping, optional): Arguments of
             :class:`~pyg_fnri.datasets.reading.Reading`; of a folder,
             `time_step` alone.
     """
@@ -84,12 +79,10 @@ def open_dataset(description: Mapping[str, Any], root: str, split: str,
     """Opens a data set, and makes it first if need be.
 
     Args:
-        description (mapping): What :func:`describe_files` gives; or arguments
-            of :class:`~pyg_fnri.datasets.ParticleSystems`.
+        description (mapping): From :func:`describe_files`, or the arguments of
+            :class:`~pyg_fnri.datasets.ParticleSystems`.
         root, split, transform: As for these data sets.
-        data (str, optional): Where the trajectories are now, if they were
-            moved; other files that are not in their place are looked for
-            beside them.
+        data (str, optional): Where trajectories, and files beside them, went.
     """
     if 'files' not in description:
         if 'num_systems' not in description:
@@ -132,8 +125,7 @@ def open_dataset(description: Mapping[str, Any], root: str, split: str,
 
 def frame_interval(description: Mapping[str, Any],
                    dataset: Systems) -> Optional[float]:
-    """The time from one frame to the next, in seconds or the unit of a
-    table's times; None where it is not known."""
+    """The time from one frame to the next, in seconds or a table's unit."""
     if isinstance(dataset, ParticleSystems):
         return dataset.frame_interval
     if isinstance(dataset, NRIFolder):
@@ -148,16 +140,14 @@ def length_unit(dataset: Systems) -> str:
 
 
 def box_half_width(dataset: Systems) -> Optional[float]:
-    """Metres from the origin to each wall; None where there is none, and of
-    the user's own data, which do not tell."""
+    """Metres from the origin to each wall; None if not known."""
     system = getattr(dataset, 'system', None)
     return getattr(system, 'box_half_width', None)
 
 
 def remembered_reading(description: Mapping[str, Any],
                        data: str) -> dict[str, Any]:
-    """How other trajectories are read as those described were; empty if one is
-    a table and the other an array, whose features have other names."""
+    """How to read other trajectories, if both are tables or both arrays."""
     table = description.get('files', {}).get('table')
     if table and not os.path.isdir(data) and is_array(table) == is_array(data):
         return dict(description['reading'])
@@ -165,8 +155,7 @@ def remembered_reading(description: Mapping[str, Any],
 
 
 def check_directions(dataset: Systems, undirected: bool) -> None:
-    """Makes sure that a model that infers one type for both directions of a
-    pair is not measured by a truth that has two."""
+    """Makes sure that no truth of two directions measures undirected models."""
     if undirected and dataset.one_way:
         raise ValueError(
             f'{dataset.one_way} The model infers one type for both directions. '
@@ -175,7 +164,6 @@ def check_directions(dataset: Systems, undirected: bool) -> None:
 
 
 def _digest(path: str) -> str:
-    """That of a file's content, or of a folder's arrays."""
     if not os.path.isdir(path):
         return content_digest(path)
     names = sorted(name for kind in ('loc', 'vel', 'edges')

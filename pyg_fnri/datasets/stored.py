@@ -15,8 +15,7 @@ from filelock import FileLock
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-#: A part of every digest. Raise it whenever other systems are made of the same
-#: arguments, or are stored in another way.
+#: In every digest: raise it when the same arguments make or store others.
 FORMAT_VERSION = 3
 
 SPLITS = ('train', 'val', 'test')
@@ -32,13 +31,11 @@ def check_choice(argument: str, value: Any, choices: Sequence[Any]) -> None:
 
 
 def as_folder(path: str) -> str:
-    """A name for a data set's folder, after that of a file or folder."""
     return re.sub(r'[^\w+-]', '_', osp.basename(path))
 
 
 def check_writable(directory: str) -> None:
-    """Makes a directory if need be, and sure that files can be put there;
-    before the work, not after it."""
+    """Makes a directory, and sure that files can be put there."""
     try:
         os.makedirs(directory, exist_ok=True)
         tempfile.TemporaryFile(dir=directory).close()
@@ -49,8 +46,7 @@ def check_writable(directory: str) -> None:
 
 @contextmanager
 def written_whole(path: str) -> Iterator[str]:
-    """Gives another name to write to, which becomes :obj:`path` in the end;
-    if anything goes wrong, what stood there is left as it was."""
+    """Gives another name to write to, which becomes `path` only in the end."""
     part = f'{path}.part'
     try:
         yield part
@@ -63,15 +59,11 @@ def written_whole(path: str) -> Iterator[str]:
 
 class StoredSystems(InMemoryDataset, ABC):
     """Systems that are made once, by :meth:`make`, and kept in a folder that is
-    named after a digest of all that they are made of.
-
-    So is what a `pre_transform` of this library makes of them. Any other, and
-    `pre_filter`, whose code no digest tells, are applied on each opening.
+    named after a digest of all that they are made of, a `pre_transform` of this
+    library included. Others, and `pre_filter`, are applied on each opening.
 
     Args:
-        root (str): Where data sets are kept; this one goes to `root/name`.
-        name (str): The name of this one's folder.
-        split (str): The beginning of the name of the folder therein.
+        root, name, split (str): Systems are in `root/name/split-digest`.
         recipe (mapping): All that the stored systems depend on.
         transform (callable, optional): Applied to a system on each access.
         pre_transform (callable, optional): Applied to each system once.
@@ -110,18 +102,16 @@ class StoredSystems(InMemoryDataset, ABC):
 
     @abstractmethod
     def make(self) -> tuple[Joined, dict[str, Any]]:
-        """The systems, joined as `InMemoryDataset.collate` does, and facts,
-        such as properties below, in numbers, words, lists and dictionaries."""
+        """The systems, joined as by `collate`, and facts, such as below."""
 
     @property
     def system_names(self) -> list[Name]:
-        """The name of each system; of a window, `NAME/START` with the number
-        of its first frame in the recording."""
+        """The name of each system; of a window, `NAME/FIRST_FRAME`."""
         return [self.facts['system_names'][k] for k in self._numbers()]
 
     @property
     def particle_names(self) -> list[list[Name]]:
-        """The names of each system's particles, in the order of `x`."""
+        """The names of each system's particles."""
         return [self.facts['particle_names'][k] for k in self._numbers()]
 
     @property
@@ -131,14 +121,12 @@ class StoredSystems(InMemoryDataset, ABC):
 
     @property
     def num_edge_types(self) -> list[int]:
-        """The number of types in each layer of the true graph, where it is
-        known; type 0, no interaction, is one."""
+        """The number of types in each layer of the true graph."""
         return list(self.facts.get('num_edge_types', []))
 
     @property
     def one_way(self) -> str:
-        """Which true types depend on the direction, in a sentence; empty if
-        none do."""
+        """A sentence on true types that depend on the direction, or empty."""
         return self.facts.get('one_way', '')
 
     @property
@@ -198,7 +186,6 @@ class StoredSystems(InMemoryDataset, ABC):
             warnings.warn(sentence, stacklevel=4)
 
     def _numbers(self) -> list[int]:
-        """The number that each system has among those that are stored."""
         return [self._kept[i] for i in self.indices()]
 
     def __repr__(self) -> str:

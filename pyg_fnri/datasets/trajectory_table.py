@@ -21,28 +21,23 @@ class TrajectoryTable(StoredSystems):
     r"""Trajectories of your own, from a table or an array, with or without
     known interactions.
 
-    A **table** (DataFrame, CSV or Parquet file) has one row per system,
-    particle and time, in any order, with columns `system` (unless there is only
-    one), `time`, `particle`, `x`, `y` and so on.
-
-    An **array**, `[S, N, T, F]` in memory, `.npy` or `.npz`, has positions
-    first, then velocities, and NaN (or a mask) where there is no value. A file
-    of several arrays has one called `x`, or one `[N, T, F]` for each system.
+    A **table** has one row per system, particle and time, in any order, with
+    columns `system` (unless there is only one), `time`, `particle`, `x`, `y`
+    and so on. An **array**, `[S, N, T, F]`, has positions first, then
+    velocities, and NaN (or a mask) where there is no value; a file of several
+    has one called `x`, or one `[N, T, F]` for each system.
 
     **Velocities** that are not there are derived from positions: by
-    :math:`(x_{t+1} - x_{t-1}) / 2 \Delta t`, and at the two ends by the
-    one-sided formula of the same, second, order.
+    :math:`(x_{t+1} - x_{t-1}) / 2 \Delta t`, one-sided at the two ends.
 
     **Splits** are made by system, at random by `seed`. One long recording is
     cut in time instead, training first and test last, then into windows: no
-    frame is in two splits.
-
-    **Particles that come and go** take `window`: each window holds those that
-    are there throughout.
+    frame is in two splits. A window holds the particles that are there
+    throughout; without one, none may come or go.
 
     A system is what :func:`~pyg_fnri.data.from_trajectory` gives: `x`
-    `[N, T, F]`, `edge_index`, and `edge_label` and `mass` where they are known.
-    Particles and systems are sorted by name, numbers before words.
+    `[N, T, F]`, `edge_index`, and `edge_label` and `mass` if known. Particles
+    and systems are sorted by name, numbers before words.
 
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
@@ -50,24 +45,20 @@ class TrajectoryTable(StoredSystems):
             ends in `.csv`, `.csv.gz`, `.parquet`, `.npy` or `.npz`.
         split (str): `'train'`, `'val'`, `'test'`, or `'all'` systems.
         window (int, optional): Cut recordings into systems of so many frames.
-        stride (int, optional): Frames from the start of one window to the
-            next. (default: `window`, without overlap)
+        stride (int, optional): From one window to the next. (default: `window`)
         fractions (sequence of float): Of training, validation and test.
-        split_by (str, optional): `'system'` or `'time'`.
-            (default: by system, and by time if there is only one)
+        split_by (str, optional): `'system'` or `'time'`. (default: by system,
+            if there are several)
         seed (int): Seed of the split by system.
-        edges (DataFrame or str, optional): The candidate edges: a row with
-            `sender` and `receiver` for each direction, and `system` unless
-            all are alike. (default: all ordered pairs)
-        interactions (DataFrame or str, optional): The truth where it is
-            known: as `edges`, with `type` (0, none, is what is not listed),
-            and `layer` where there are several. Nothing is trained on it.
-        name (str, optional): The name of the data set's folder.
-            (default: that of the file, `'table'` or `'array'`)
-        **options: How the table is read, as for
-            :class:`~pyg_fnri.datasets.reading.Reading`: `system`, `time`,
-            `particle`, `position`, `velocity`, `mass`, `time_step`, `max_gap`;
-            and `transform`, `pre_transform`, `pre_filter`, `force_reload`.
+        edges (DataFrame or str, optional): The candidate edges: columns
+            `sender`, `receiver`, and `system` unless all are alike.
+            (default: all ordered pairs)
+        interactions (DataFrame or str, optional): The truth, for measures only:
+            as `edges`, with `type` (0 where not listed), and perhaps `layer`.
+        name (str, optional): Of the folder. (default: that of the file,
+            `'table'` or `'array'`)
+        **options: Those of :class:`~pyg_fnri.datasets.reading.Reading`, and
+            `transform`, `pre_transform`, `pre_filter`, `force_reload`.
     """
     def __init__(self, root: str, table: Source, split: str = 'all', *,
                  window: Optional[int] = None, stride: Optional[int] = None,
@@ -115,8 +106,8 @@ class TrajectoryTable(StoredSystems):
 
     @property
     def time_step(self) -> Optional[float]:
-        """The time from one frame to the next, in seconds where the table
-        holds dates; none of arrays, unless it was given or used."""
+        """The time from one frame to the next, in seconds of dates; none of
+        arrays, unless it was given or used."""
         return self.facts['time_step']
 
     def make(self) -> tuple[Joined, dict[str, Any]]:
@@ -208,8 +199,7 @@ class TrajectoryTable(StoredSystems):
     def _blocks(
             self, recordings: Sequence[Recording]
     ) -> list[tuple[int, int, np.ndarray]]:
-        """Of each recording in the split, its number, the first frame that is
-        in the split, and the features `[N, T, F]` from there on."""
+        """Recordings in the split: number, first frame and features."""
         if self.split == 'all':
             return [(k, 0, of.x) for k, of in enumerate(recordings)]
         num, (train, val, test) = len(recordings), self._fractions
@@ -240,8 +230,7 @@ class TrajectoryTable(StoredSystems):
 
 
 def _with_velocity(x: np.ndarray, time_step: Optional[float]) -> np.ndarray:
-    """Positions `[N, T, D]` and the velocities that are derived from them,
-    `[N, T, 2D]`; NaN of particles that are there for less than 3 frames."""
+    """Appends velocities; NaN of particles there for less than 3 frames."""
     velocity = np.full_like(x, np.nan)
     for position, out in zip(x, velocity):
         there = np.flatnonzero(~np.isnan(position).any(-1))

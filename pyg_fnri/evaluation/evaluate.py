@@ -1,6 +1,7 @@
 """What a trained model is worth: graphs, their probabilities, rollouts."""
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Optional
 
 import torch
@@ -11,19 +12,14 @@ from torch_geometric.data import Data
 from pyg_fnri.datasets.spec import Systems, open_dataset
 from pyg_fnri.evaluation.published import HORIZONS
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.metrics import (
-    EdgePosterior,
-    RolloutMSE,
-    graph_report,
-    guessing_accuracy,
-    linear_rollout,
-    static_rollout,
-)
+from pyg_fnri.metrics import (EdgePosterior, RolloutMSE, graph_report,
+                              guessing_accuracy, linear_rollout,
+                              static_rollout)
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
 from pyg_fnri.training import RelationalInference
 
-#: Types :obj:`[num_edges, num_layers]` of a batch, and their probabilities
-#: :obj:`[num_edges, K_a]` for each layer; None where the types are given.
+#: Types :obj:`[E, L]` of a batch, and each layer's probabilities
+#: :obj:`[E, K_a]`; None where the types are given.
 Graph = tuple[Tensor, Optional[Sequence[Tensor]]]
 
 #: Systems in a batch, as in the paper: whether batches agree about what the
@@ -42,30 +38,25 @@ def evaluate(model: RelationalAutoEncoder, batches: Iterable[Data],
     the burn-in of a recurrent decoder.
 
     Args:
-        model: The model.
         batches: Hold :obj:`x`, :obj:`edge_index`, for rollouts :obj:`y` and,
             where the truth is known, :obj:`edge_label`; of 128 systems in the
             paper.
-        units: Units of the errors, in the paper min-max scaled with the
-            training split's extremes.
-        num_edge_types: Number of true types of each layer-graph.
+        units: Of the errors, in the paper min-max of the training split.
+        num_edge_types: Number of true types of each layer.
         horizons: Steps of the rollouts; those longer than :obj:`y` are left
             out. None at all for an encoder alone.
-        infer: Gives the graph of a batch and its posterior, such as
-            :func:`~pyg_fnri.inference.refine`; one pass of the encoder by
-            default. Of a graph without posterior, only rollouts are measured.
-        linear_step: A linear step in these units, to compare rollouts with.
+        infer: Gives a batch's graph, such as
+            :func:`~pyg_fnri.inference.refine`; the encoder by default. Of a
+            graph without posterior, only rollouts are measured.
+        linear_step: In these units, to compare rollouts with.
 
     Returns:
-        A dictionary of plain numbers: :obj:`num_systems`; with horizons,
-        horizon to mean squared error as :obj:`rollout_mse`,
-        :obj:`static_mse` and, given a linear step, :obj:`linear_mse`, infinite
-        where a rollout diverges; and what
-        :func:`~pyg_fnri.metrics.graph_report` gives of inferred graphs.
+        Plain numbers: :obj:`num_systems`; :obj:`rollout_mse`,
+        :obj:`static_mse` and :obj:`linear_mse` by horizon, infinite where a
+        rollout diverges; and a :func:`~pyg_fnri.metrics.graph_report`.
     """
     model.eval()
-    graphs: list[EdgePosterior] = []
-    rollouts: dict[str, RolloutMSE] = {}
+    graphs, rollouts = list[EdgePosterior](), dict[str, RolloutMSE]()
     first, num_systems = model.decoder.burn_in - 1, 0
     for batch in batches:
         num_systems += getattr(batch, 'num_graphs', 1)  # A single Data.
@@ -82,26 +73,16 @@ def evaluate(model: RelationalAutoEncoder, batches: Iterable[Data],
             fitting = _fitting_horizons(batch, horizons, first + 1)
         y = units(batch.y)[:, first:]
         edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
-        frames = {
-            'rollout_mse': {
-                h:
-                units(model.decode(batch.y, batch.edge_index, edge_attr,
-                                   h))[:, first:]
-                for h in fitting
-            },
-            'static_mse': {
-                h: static_rollout(y, h)
-                for h in fitting
-            },
+        decode = partial(model.decode, batch.y, batch.edge_index, edge_attr)
+        ways: dict[str, Callable[[int], Tensor]] = {
+            'rollout_mse': lambda h: units(decode(h))[:, first:],
+            'static_mse': partial(static_rollout, y)
         }
         if linear_step is not None:
-            frames['linear_mse'] = {
-                h: linear_rollout(linear_step, y, h)
-                for h in fitting
-            }
-        for name, predictions in frames.items():
+            ways['linear_mse'] = partial(linear_rollout, linear_step, y)
+        for name, predict in ways.items():
             metric = rollouts.setdefault(name, RolloutMSE(fitting))
-            metric.update(predictions, y[:, 1:])
+            metric.update({h: predict(h) for h in fitting}, y[:, 1:])
     if not num_systems:
         raise ValueError('The data set holds no systems to evaluate on.')
     report: dict[str, Any] = {'num_systems': num_systems}
@@ -131,10 +112,8 @@ def _fitting_horizons(data: Data, horizons: Sequence[int],
 def measure(module: RelationalInference, dataset: Systems,
             infer: Callable[[Data], Graph],
             doing: str = 'evaluating') -> tuple[dict[str, Any], Tensor]:
-    """What :func:`evaluate` says of a trained module on a data set, and the
-    seconds that it takes (:obj:`seconds`), with the progress on the terminal;
-    and the types :obj:`[num_edges, num_layers]` inferred for the first batch.
-    """
+    """What :func:`evaluate` says of a module, and the :obj:`seconds` that it
+    takes; and the types :obj:`[E, L]` inferred for the first batch."""
     types: list[Tensor] = []
 
     def infer_and_keep(batch: Data) -> Graph:
@@ -156,8 +135,7 @@ def measure(module: RelationalInference, dataset: Systems,
 def measure_guesses(module: RelationalInference, dataset: Systems, root: str,
                     data: Optional[str] = None) -> dict[str, Any]:
     """The accuracy of guesses, where there are graphs to guess and the truth
-    is known; :obj:`root` is where data sets are kept, and :obj:`data` where
-    the trajectories of training are, if they were moved."""
+    is known; :obj:`data` is where the trajectories of training were moved."""
     if module.config.regime == 'true_graph' or 'edge_label' not in dataset[0]:
         return {}
     train = open_dataset(module.config.data, root, 'train', data=data)

@@ -17,21 +17,16 @@ from torch_geometric.data import Batch, Data
 from pyg_fnri.convert import to_networkx, to_pandas
 from pyg_fnri.datasets import NRIFolder, TrajectoryTable
 from pyg_fnri.datasets.particle_systems import find_system
-from pyg_fnri.datasets.spec import (
-    OWN_UNIT,
-    describe_files,
-    frame_interval,
-    open_dataset,
-    remembered_reading,
-)
+from pyg_fnri.datasets.spec import (OWN_UNIT, describe_files, frame_interval,
+                                    open_dataset, remembered_reading)
 from pyg_fnri.datasets.stored import check_writable
-from pyg_fnri.evaluation.report import tell_diverged
+from pyg_fnri.evaluation.report import draw_rollouts
 from pyg_fnri.inference import Refined, refine, shared_graph
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import type_confidence
 from pyg_fnri.nn import Scaling
 from pyg_fnri.nn.scaling import split_quantities
-from pyg_fnri.plot import plot_adjacency, plot_multiplex, plot_trajectories
+from pyg_fnri.plot import plot_adjacency, plot_multiplex
 from pyg_fnri.training import Config, RelationalInference
 
 OwnSystems = Union[TrajectoryTable, NRIFolder]
@@ -52,8 +47,6 @@ def open_systems(config: Config, data: str, root: str,
     those of the test split. Candidate edges are chosen as in training.
 
     Args:
-        config: That of the model.
-        data: The trajectories.
         root: Where data sets are kept.
         reading: How they are read, where not as those of training were.
         files: `edges`, `window` and `stride`, as for
@@ -98,16 +91,16 @@ def open_systems(config: Config, data: str, root: str,
 
 
 def observe(data: Any, num_observed: int) -> Any:
-    """Splits a system, or a batch: the first frames are :obj:`x`, and those
-    from the last observed one on, which predictions start from, :obj:`y`."""
+    """Splits systems: the first frames are :obj:`x`, those from the last
+    observed one on, which predictions start from, :obj:`y`."""
     data.x, data.y = data.x[:, :num_observed], data.x[:, num_observed - 1:]
     return data
 
 
 def check_sizes(units: Scaling, x: Tensor) -> None:
     """Warns of trajectories :obj:`[num_nodes, T, F]` that are far larger or
-    smaller than those of training, which :obj:`units` are fitted to: in
-    another unit, graphs would be wrong, and nothing else would tell."""
+    smaller than those of training, which :obj:`units` are fitted to: they may
+    be in another unit, and graphs wrong."""
     parts = split_quantities(units(x))
     names = ['Positions', 'Velocities']
     if len(parts) != 2:
@@ -144,8 +137,7 @@ def infer_graphs(module: RelationalInference, dataset: OwnSystems,
         shared: Infer one graph for all, which must have the same particles,
             see :func:`~pyg_fnri.inference.shared_graph`; the table has no
             column `system` then.
-        batch_size: Systems that are looked at together.
-    """
+        batch_size: Systems that are looked at together."""
     model, num_observed = module.model, module.config.num_observed
     systems, particles = dataset.system_names, dataset.particle_names
     batches = (observe(batch, num_observed) for batch in track(
@@ -167,8 +159,7 @@ def infer_graphs(module: RelationalInference, dataset: OwnSystems,
         data, graphs = first[0], [graph] * len(first)
         systems, particles = ['all'], particles[:1]
     else:
-        parts: list[Data] = []
-        posteriors: list[Sequence[Tensor]] = []
+        parts, posteriors = list[Data](), list[Sequence[Tensor]]()
         for batch in batches:
             edge_type, posterior = (refine(model, batch)
                                     if refined else model.infer(batch))
@@ -187,11 +178,8 @@ def infer_graphs(module: RelationalInference, dataset: OwnSystems,
                     [q[owner == i] for q in graph.posterior])
             for i in range(len(first))
         ]
-    names: dict[str, Any] = {
-        'probability': graph.posterior,
-        'systems': systems,
-        'particles': particles,
-    }
+    names: dict[str, Any] = dict(probability=graph.posterior, systems=systems,
+                                 particles=particles)
     table = to_pandas(data, graph.edge_type, **names)
     network = to_networkx(data, graph.edge_type,
                           undirected=model.latent.undirected, **names)
@@ -208,7 +196,6 @@ def draw_graphs(module: RelationalInference,
     something to show: pictures by the names of their files.
 
     Args:
-        module: A trained module.
         first: As of :class:`InferredGraphs`.
         systems: What each of them is called.
         particles: What the particles of the first one are called.
@@ -226,14 +213,10 @@ def draw_graphs(module: RelationalInference,
     num_steps = min(data.y.size(1) - 1, data.x.size(1))
     planar = data.x.size(2) >= 4
     if num_steps and planar and module.is_trained('decoder'):
-        batch = Batch.from_data_list([data for data, _ in first])
-        types = torch.cat([graph.edge_type for _, graph in first])
-        steps = module.model.predict_trajectory(batch, num_steps, types)
-        paths = torch.cat([batch.y[:, :1], steps], dim=1)
-        predicted = paths.split(batch.ptr.diff().tolist())
-        tell_diverged(predicted)
-        out['trajectories.png'] = plot_trajectories(
-            predicted, [d.y[:, :num_steps + 1] for d, _ in first],
+        predict = module.model.predict_trajectory
+        frames = [predict(d, num_steps, own.edge_type) for d, own in first]
+        out['trajectories.png'] = draw_rollouts(
+            frames, [d.y[:, :num_steps + 1] for d, _ in first],
             observed=[d.x for d, _ in first],
             titles=[f'system {name}' for name in systems], unit=OWN_UNIT)
     return out
@@ -245,8 +228,8 @@ def present_results(out: str) -> list[str]:
 
 
 def check_results(out: str, overwrite: bool = False) -> None:
-    """Makes sure, before the work, that results can be written to a directory,
-    which is made if need be, and that none there get lost."""
+    """Makes sure that results can be written to a directory, which is made if
+    need be, and that none there get lost."""
     there = present_results(out)
     if there and not overwrite:
         raise ValueError(f"'{out}' holds {there[0]} already; allow to "
@@ -257,8 +240,7 @@ def check_results(out: str, overwrite: bool = False) -> None:
 
 def write_results(out: str, table: pd.DataFrame, network: nx.MultiGraph,
                   pictures: Mapping[str, Figure]) -> None:
-    """Writes :obj:`RESULTS`, pictures by their names, then moves them into
-    their place in a directory; of those that stood there, none is left."""
+    """Replaces all :obj:`RESULTS` of a directory, once all are written."""
     with tempfile.TemporaryDirectory(dir=out) as folder:
         table.to_csv(os.path.join(folder, 'edges.csv'), index=False)
         nx.write_graphml(network, os.path.join(folder, 'graphs.graphml'),

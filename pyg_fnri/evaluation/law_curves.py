@@ -20,14 +20,14 @@ class LawCurves(NamedTuple):
     """Laws on a grid of distances.
 
     Args:
-        names: Of the true forces (layer, or layer and type where there are
-            several), or `law 0`, `law 1` ... where that is not known.
+        names: Of the true forces (layer, and type where there are several),
+            or `law 0`, `law 1` ... where that is not known.
         distance: In `unit`, metre of simulated systems, :obj:`[K]`.
         learned: In `unit` over the square of that of time, positive where
             repulsive, :obj:`[C, K]`.
         true: The true laws, row for row, where they are known.
-        seen: For each law, the distances of the pairs that it acts on, or of
-            all pairs where that is not known, :obj:`[num_seen]`.
+        seen: Distances of the pairs that each law acts on, of all pairs where
+            that is not known, :obj:`[num_seen]`.
     """
     names: list[str]
     distance: Tensor
@@ -38,8 +38,7 @@ class LawCurves(NamedTuple):
 
     @property
     def error(self) -> Optional[list[float]]:
-        """The :func:`~pyg_fnri.metrics.relative_law_error` of each law, at
-        the distances of pairs that it acts on; None without true laws."""
+        """The :func:`~pyg_fnri.metrics.relative_law_error` of each law."""
         if self.true is None:
             return None
         rows = zip(self.learned[:, None], self.true[:, None], self.seen)
@@ -47,12 +46,11 @@ class LawCurves(NamedTuple):
 
     @property
     def force_unit(self) -> str:
-        """The unit of the laws, as forces on unit mass."""
+        """Of forces on unit mass."""
         return 'N' if self.unit == 'm' else self.unit
 
     def save(self, path: str) -> None:
-        """Writes a CSV table: a column of distances, `distance_m` if they are
-        in metre, of each true law and of each learned one."""
+        """Writes a CSV table: distances, true laws, learned laws."""
         column = 'distance_m' if self.unit == 'm' else 'distance'
         frame = DataFrame({column: self.distance.numpy()})
         if self.true is not None:
@@ -70,8 +68,7 @@ def law_curves(layer: ForceLawDecoder, dataset: Systems,
 
     Args:
         layer: The laws.
-        dataset: Systems with :obj:`x` and :obj:`y`, at whose distances they
-            are looked at.
+        dataset: Systems with :obj:`x` and :obj:`y`, for distances.
         relabelling: From predicted to true types, where those are known.
         num_systems: How many of the systems, at the most.
     """
@@ -86,14 +83,12 @@ def law_curves(layer: ForceLawDecoder, dataset: Systems,
     distance = torch.logspace(math.log10(seen.min()), math.log10(seen.max()),
                               200)
     learned = layer.law(distance.to(layer.law.value)).to(distance)
-    names = [f'law {channel}' for channel in range(len(learned))]
-    nameless = LawCurves(names, distance, learned, None, [seen] * len(names),
+    channels = relabelling and relabelling.channels(len(learned))
+    if (not channels or not isinstance(dataset, ParticleSystems)
+            or not dataset.forces):  # No law stands for a force.
+        names = [f'law {channel}' for channel in range(len(learned))]
+        return LawCurves(names, distance, learned, None, [seen] * len(names),
                          length_unit(dataset))
-    if relabelling is None or not isinstance(dataset, ParticleSystems):
-        return nameless
-    channels = relabelling.channels(len(learned))
-    if channels is None or not dataset.forces:  # No law stands for a force.
-        return nameless
     true = torch.tensor([[force.magnitude(r) for r in distance.tolist()]
                          for force in dataset.forces], dtype=distance.dtype)
     names, acted = [], []
@@ -108,8 +103,7 @@ def law_curves(layer: ForceLawDecoder, dataset: Systems,
 
 def find_laws(module: RelationalInference, dataset: Systems,
               metrics: Mapping[str, Any]) -> Optional[LawCurves]:
-    """The :func:`law_curves` that a module predicts with, if it does; given
-    what :func:`~pyg_fnri.evaluation.evaluate` says of it."""
+    """The :func:`law_curves` that a module predicts with, if it does."""
     layer = module.model.decoder.layer
     if 'rollout_mse' not in metrics or not isinstance(layer, ForceLawDecoder):
         return None

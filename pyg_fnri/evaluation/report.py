@@ -18,12 +18,8 @@ from pyg_fnri.evaluation.law_curves import LawCurves
 from pyg_fnri.evaluation.published import ACCURACY, HORIZONS, ROLLOUT_MSE
 from pyg_fnri.metrics import Relabelling
 from pyg_fnri.nn import per_mass
-from pyg_fnri.plot import (
-    plot_laws,
-    plot_multiplex,
-    plot_reliability,
-    plot_trajectories,
-)
+from pyg_fnri.plot import (plot_laws, plot_multiplex, plot_reliability,
+                           plot_trajectories)
 from pyg_fnri.training import RelationalInference
 
 #: Ways to infer graphs that may have metrics of their own in a report.
@@ -37,7 +33,7 @@ BEYOND = {
     'entropy': ('posterior entropy (nats)', 1),
     'entropy_share': ('posterior entropy (% of the maximum)', 100),
     'asymmetric_share': ('pairs of two types (%)', 100),
-    'asymmetry': ('difference of the directions (%)', 100),
+    'asymmetry': ('difference of the directions (%)', 100)
 }
 #: What the numbers of a saved report mean.
 UNITS = {
@@ -45,7 +41,7 @@ UNITS = {
     'rollout_mse': 'mean square of min-max scaled features',
     'entropy': 'nats',
     'calibration_error': 'fraction; 15 bins of equal width',
-    'law_error': 'fraction; at distances of pairs that it acts on, 1 to 99 %',
+    'law_error': 'fraction; at distances of pairs that it acts on, 1 to 99 %'
 }
 Metrics = Mapping[str, Any]
 Rows = dict[str, Sequence[Optional[float]]]
@@ -54,15 +50,9 @@ Rows = dict[str, Sequence[Optional[float]]]
 def print_report(module: RelationalInference, dataset: Systems,
                  report: Metrics) -> None:
     """Prints the paper's tables 1 and 2, our rows last, and what comes on
-    top; no accuracies where the truth is not known.
-
-    Args:
-        module: What has been measured.
-        dataset: On which systems.
-        report: What :func:`~pyg_fnri.evaluation.measure` gives, with that of
-            better graphs as :obj:`refined` and :obj:`sampled`, and
-            :obj:`law_error` by the names of the laws, where there are some.
-    """
+    top, of what :func:`~pyg_fnri.evaluation.measure` gives, with that of
+    better graphs as :obj:`refined` and :obj:`sampled`, and :obj:`law_error` by
+    the names of the laws, where there are some."""
     config, console = module.config, Console()
     where = f"{dataset.name}, {report['num_systems']} systems"
     # A user's file may be called as one of the paper's systems.
@@ -103,8 +93,7 @@ def print_report(module: RelationalInference, dataset: Systems,
 def make_table(title: str, columns: Sequence[str], rows: Mapping[str,
                                                                  Sequence[Any]],
                form: str = '.3g', bold: Collection[str] = ()) -> Table:
-    """A table for the terminal, with the names of rows in its first column,
-    some of them bold; numbers in a form, a dash for None."""
+    """A table for the terminal, some rows bold; a dash for None."""
     table = Table(title=title, title_justify='left')
     for index, column in enumerate(columns):
         table.add_column(column, justify='right' if index else 'left')
@@ -119,8 +108,7 @@ def make_table(title: str, columns: Sequence[str], rows: Mapping[str,
 
 def accuracy_rows(reports: Mapping[str, Metrics], model: str,
                   dataset: str) -> Rows:
-    """Edge accuracies in per cent: the paper's table 1, those of guesses,
-    which the first report may hold, then ours."""
+    """Edge accuracies in per cent: the paper's table 1, guesses, then ours."""
     kinds = 'random', f'{model} (learned)', f'{model} (supervised)'
     rows = _paper_rows(ACCURACY, dataset, kinds)
     first = next(iter(reports.values()))
@@ -145,20 +133,17 @@ def error_rows(reports: Mapping[str, Metrics], model: str,
         row: [dict(zip(HORIZONS, values)).get(h) for h in first['rollout_mse']]
         for row, values in _paper_rows(ROLLOUT_MSE, dataset, kinds).items()
     }
-    ours = {
-        'static, ours': first.get('static_mse', {}),
-        'linear step': first.get('linear_mse', {})
+    ours = [('static, ours', first.get('static_mse')),
+            ('linear step', first.get('linear_mse'))]
+    ours += [(row, report['rollout_mse']) for row, report in reports.items()]
+    return rows | {
+        row: [1e5 * error for error in errors.values()]
+        for row, errors in ours if errors
     }
-    ours |= {row: report['rollout_mse'] for row, report in reports.items()}
-    for row, errors in ours.items():
-        if errors:
-            rows[row] = [1e5 * error for error in errors.values()]
-    return rows
 
 
 def beyond_rows(report: Metrics) -> Rows:
-    """How far probabilities can be trusted: of all layers together where that
-    is defined, then of each."""
+    """How far probabilities can be trusted."""
     return {
         row: _all_layers(report[key], scale)
         for key, (row, scale) in BEYOND.items() if key in report
@@ -181,14 +166,12 @@ def _all_layers(metric: Any, scale: float) -> list[Optional[float]]:
 
 def best_metrics(report: Metrics) -> Metrics:
     """Those of the best way to infer graphs."""
-    ways = [report[way] for way in BETTER if way in report]
-    return [report, *ways][-1]
+    return [report, *[report[way] for way in BETTER if way in report]][-1]
 
 
 def layer_names(module: RelationalInference,
                 metrics: Optional[Metrics] = None) -> list[str]:
-    """Names of the true layer-graphs, or of those predicted where metrics
-    are without truth."""
+    """Of the true layers, or of those predicted if metrics have no truth."""
     if metrics is None or 'relabelling' in metrics:
         num_layers = len(module.config.num_edge_types)
         return [module.layer_name(layer) for layer in range(num_layers)]
@@ -198,18 +181,12 @@ def layer_names(module: RelationalInference,
 
 def save_report(module: RelationalInference, report: Metrics, path: str,
                 **about: Any) -> None:
-    """Writes all numbers as JSON, with what they are numbers of and what else
-    is to be said about them."""
+    """Writes all numbers as JSON, and what is to be said about them."""
     config = module.config
     kept = 'model', 'regime', 'recipe', 'options', 'seed', 'data'
-    plain = {
-        **_readable(report), 'layers': list(config.names),
-        'units': UNITS,
-        **about, 'config': {
-            key: getattr(config, key)
-            for key in kept
-        }
-    }
+    plain = dict(_readable(report), layers=list(config.names), units=UNITS,
+                 **about, config={key: getattr(config, key)
+                                  for key in kept})
     with written_whole(path) as part:
         with open(part, 'w', encoding='utf-8') as file:
             json.dump(plain, file, indent=2)
@@ -228,14 +205,12 @@ def _readable(report: Metrics) -> dict[str, Any]:
 def write_pictures(module: RelationalInference, dataset: Systems,
                    metrics: Metrics, edge_type: Tensor,
                    laws: Optional[LawCurves], out: str,
-                   num_drawn: int = 4) -> list[str]:
+                   num_drawn: int) -> list[str]:
     """Draws rollouts, a graph, how far probabilities can be trusted, and force
     laws, as far as there are; gives the names of the files.
 
     Args:
-        module: A trained module.
-        dataset: Its systems.
-        metrics: What :func:`~pyg_fnri.evaluation.measure` says of them.
+        metrics: What :func:`~pyg_fnri.evaluation.measure` says.
         edge_type: And the types that it gives, of the first batch.
         laws: The force laws, where there are some.
         out: The directory that pictures are written into.
@@ -244,9 +219,8 @@ def write_pictures(module: RelationalInference, dataset: Systems,
     relabelling = metrics.get('relabelling')
     pictures: dict[str, Figure] = {}
     if 'rollout_mse' in metrics and module.config.in_channels >= 4:
-        pictures['trajectories.png'] = _draw_rollouts(module, dataset,
-                                                      edge_type, relabelling,
-                                                      num_drawn)
+        pictures['trajectories.png'] = _draw_continuations(
+            module, dataset, edge_type, relabelling, num_drawn)
     data = dataset[0]
     if 'entropy' in metrics and data.num_edges:  # It has been inferred.
         types = edge_type[:data.num_edges]
@@ -270,34 +244,36 @@ def write_pictures(module: RelationalInference, dataset: Systems,
 
 
 @torch.no_grad()
-def _draw_rollouts(module: RelationalInference, dataset: Systems,
-                   edge_type: Tensor, relabelling: Optional[Relabelling],
-                   num_drawn: int) -> Figure:
-    """Predictions from the first state of :obj:`y` alone, as in the paper's
-    figure."""
+def _draw_continuations(module: RelationalInference, dataset: Systems,
+                        edge_type: Tensor, relabelling: Optional[Relabelling],
+                        num_drawn: int) -> Figure:
+    """From the first state of :obj:`y` alone, as in the paper's figure."""
     model, start = module.model, 0
-    predicted, true, titles = [], [], []
+    frames, true, titles = [], [], []
     for i, data in zip(range(num_drawn), dataset):
         types = edge_type[start:start + data.num_edges]
         start += data.num_edges
         edge_attr = per_mass(model.latent.encode_types(types), data)
-        path = model.decode(data.y, data.edge_index, edge_attr, data.y.size(1))
-        predicted.append(torch.cat([data.y[:, :1], path], dim=1))
+        frames.append(
+            model.decode(data.y, data.edge_index, edge_attr, data.y.size(1)))
         true.append(data.y)
         title = f'{dataset.name} {i}'
         if relabelling is not None:
             right = (relabelling(types) == data.edge_label).all(-1)
             title = f'edges {right.double().mean():.0%} right'
         titles.append(title)
-    tell_diverged(predicted)
-    return plot_trajectories(predicted, true, titles=titles,
-                             half_width=box_half_width(dataset),
-                             unit=length_unit(dataset))
+    return draw_rollouts(frames, true, titles=titles,
+                         half_width=box_half_width(dataset),
+                         unit=length_unit(dataset))
 
 
-def tell_diverged(paths: Sequence[Tensor]) -> None:
-    """Prints how many rollouts are drawn in part only."""
+def draw_rollouts(frames: Sequence[Tensor], true: Sequence[Tensor],
+                  **kwargs: Any) -> Figure:
+    """Frames predicted from the first true one, over the true ones; prints how
+    many rollouts are drawn in part only."""
+    paths = [torch.cat([y[:, :1], x], dim=1) for x, y in zip(frames, true)]
     number = sum(not path.isfinite().all() for path in paths)
     if number:
         print(f'{number} of {len(paths)} rollouts drawn diverge: their '
               f'pictures end where they do')
+    return plot_trajectories(paths, true, **kwargs)

@@ -2,23 +2,13 @@
 share, samples of the posterior."""
 from pyg_fnri.inference.impulses import check_motion
 from pyg_fnri.inference.likelihood import AnnealingStep
-from pyg_fnri.inference.pooling import (
-    pool_posteriors,
-    shared_candidates,
-    shared_graph,
-    with_inferred_graphs,
-)
+from pyg_fnri.inference.pooling import (pool_posteriors, shared_candidates,
+                                        shared_graph, with_inferred_graphs)
 from pyg_fnri.inference.refine import refine, sample_posterior
 from pyg_fnri.inference.search import Refined
 
 __all__ = [
-    'AnnealingStep',
-    'Refined',
-    'check_motion',
-    'pool_posteriors',
-    'refine',
-    'sample_posterior',
-    'shared_candidates',
-    'shared_graph',
-    'with_inferred_graphs',
+    'AnnealingStep', 'Refined', 'check_motion', 'pool_posteriors', 'refine',
+    'sample_posterior', 'shared_candidates', 'shared_graph',
+    'with_inferred_graphs'
 ]

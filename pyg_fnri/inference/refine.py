@@ -8,13 +8,9 @@ from torch_geometric.data import Data
 
 from pyg_fnri.inference.evidence import DecoderEvidence, Evidence
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
-from pyg_fnri.inference.likelihood import (
-    AnnealingStep,
-    Objective,
-    StudentErrors,
-    fit_errors,
-    without_prior,
-)
+from pyg_fnri.inference.likelihood import (AnnealingStep, Objective,
+                                           StudentErrors, fit_errors,
+                                           without_prior)
 from pyg_fnri.inference.noise import decorrelated
 from pyg_fnri.inference.relaxation import relax_and_sweep
 from pyg_fnri.inference.search import GraphSearch, Refined

@@ -1,60 +1,27 @@
 """Edge accuracy and rollout error, with the paper's definitions, and what
 posteriors are worth beyond accuracy. Results weigh each edge and each
 predicted value equally, whatever the batch size."""
-from pyg_fnri.metrics.edge_accuracy import (
-    Agreement,
-    EdgeAccuracy,
-    EdgeAccuracyResult,
-    JointEdgeAccuracy,
-    agreement,
-    relabelling_consistency,
-)
-from pyg_fnri.metrics.errors import (
-    RolloutMSE,
-    guessing_accuracy,
-    linear_rollout,
-    relative_law_error,
-    static_rollout,
-)
-from pyg_fnri.metrics.posterior import (
-    EdgePosterior,
-    Reliability,
-    asymmetric_share,
-    asymmetry,
-    brier_score,
-    detection,
-    expected_calibration_error,
-    graph_report,
-    posterior_entropy,
-    reliability,
-    type_confidence,
-)
+from pyg_fnri.metrics.edge_accuracy import (Agreement, EdgeAccuracy,
+                                            EdgeAccuracyResult,
+                                            JointEdgeAccuracy, agreement,
+                                            relabelling_consistency)
+from pyg_fnri.metrics.errors import (RolloutMSE, guessing_accuracy,
+                                     linear_rollout, relative_law_error,
+                                     static_rollout)
+from pyg_fnri.metrics.posterior import (EdgePosterior, Reliability,
+                                        asymmetric_share, asymmetry,
+                                        brier_score, detection,
+                                        expected_calibration_error,
+                                        graph_report, posterior_entropy,
+                                        reliability, type_confidence)
 from pyg_fnri.metrics.relabelling import Relabelling, assign, joint_type
 
 __all__ = [
-    'Agreement',
-    'EdgeAccuracy',
-    'EdgeAccuracyResult',
-    'EdgePosterior',
-    'JointEdgeAccuracy',
-    'Relabelling',
-    'Reliability',
-    'RolloutMSE',
-    'agreement',
-    'assign',
-    'asymmetric_share',
-    'asymmetry',
-    'brier_score',
-    'detection',
-    'expected_calibration_error',
-    'graph_report',
-    'guessing_accuracy',
-    'joint_type',
-    'linear_rollout',
-    'posterior_entropy',
-    'relabelling_consistency',
-    'relative_law_error',
-    'reliability',
-    'static_rollout',
-    'type_confidence',
+    'Agreement', 'EdgeAccuracy', 'EdgeAccuracyResult', 'EdgePosterior',
+    'JointEdgeAccuracy', 'Relabelling', 'Reliability', 'RolloutMSE',
+    'agreement', 'assign', 'asymmetric_share', 'asymmetry', 'brier_score',
+    'detection', 'expected_calibration_error', 'graph_report',
+    'guessing_accuracy', 'joint_type', 'linear_rollout', 'posterior_entropy',
+    'relabelling_consistency', 'relative_law_error', 'reliability',
+    'static_rollout', 'type_confidence'
 ]

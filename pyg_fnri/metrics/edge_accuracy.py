@@ -8,31 +8,23 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from pyg_fnri.metrics.relabelling import (
-    Relabelling,
-    all_joint_types,
-    best_assignment,
-    best_relabelling,
-    check_mapping,
-    count_joint_types,
-    make_relabelling,
-)
+from pyg_fnri.metrics.relabelling import (Relabelling, all_joint_types,
+                                          best_assignment, best_relabelling,
+                                          check_mapping, count_joint_types,
+                                          make_relabelling)
 
 
 class EdgeAccuracyResult(NamedTuple):
-    """Edge accuracies: in all layers at once (:obj:`combined`) and in each of
-    the true layers, scalar tensors between 0 and 1, after a relabelling, None
-    where every batch had its own."""
+    """Accuracies from 0 to 1, in all layers at once (:obj:`combined`) and in
+    each true one, after a relabelling, None where each batch had its own."""
     combined: Tensor
     layers: tuple[Tensor, ...]
     relabelling: Optional[Relabelling]
 
     def numbers(self) -> dict[str, Any]:
         """The accuracies as plain numbers."""
-        return {
-            'combined': self.combined.item(),
-            'layers': torch.stack(self.layers).tolist(),
-        }
+        return dict(combined=self.combined.item(),
+                    layers=torch.stack(self.layers).tolist())
 
 
 class EdgeAccuracy(Metric):
@@ -41,22 +33,16 @@ class EdgeAccuracy(Metric):
     ordering of the layers of equal size and permutation of the types within
     each, 8 ways for two layers of two types, 48 for three; of a single layer
     of :math:`\prod_l K_l` joint types (NRI), the best one-to-one map.
-
     :meth:`update` takes predicted types :obj:`[E, Lp]` and true ones
-    :obj:`[E, L]`, integers; :meth:`compute` gives an
-    :class:`EdgeAccuracyResult`.
+    :obj:`[E, L]`.
 
     Args:
         num_edge_types: Number of true edge types per layer.
-        predicted_edge_types: Likewise of the predicted layers, :obj:`[4]` for
-            an NRI of two layers of two types; by default as the truth.
-        fixed_null: Type 0 already means "no interaction" in each predicted
-            layer, as in a model that drops its null channels, and stays 0.
+        predicted_edge_types: Of the predicted layers; by default as the truth.
+        fixed_null: Type 0 is "no interaction" in predicted layers and stays 0.
     """
-    is_differentiable = False
-    higher_is_better = True
+    is_differentiable, higher_is_better = False, True
     full_state_update = False
-
     confusion: Tensor
 
     def __init__(self, num_edge_types: Sequence[int],
@@ -67,6 +53,7 @@ class EdgeAccuracy(Metric):
         self.predicted_edge_types = tuple(predicted_edge_types
                                           or num_edge_types)
         self.fixed_null = fixed_null
+        self._sizes = self.predicted_edge_types, self.num_edge_types
         check_mapping(*self._sizes, fixed_null)
         num_types = math.prod(num_edge_types)
         self.add_state('confusion',
@@ -85,13 +72,8 @@ class EdgeAccuracy(Metric):
         return self._result(_relabelled(self.confusion, joint),
                             make_relabelling(joint, *self._sizes))
 
-    @property
-    def _sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return self.predicted_edge_types, self.num_edge_types
-
     def _result(self, confusion: Tensor,
                 relabelling: Optional[Relabelling]) -> EdgeAccuracyResult:
-        """Accuracies from the counts of [relabelled, true] joint types."""
         total = confusion.sum()
         if total == 0:
             raise ValueError(f'{type(self).__name__} has seen no edges: call '
@@ -113,12 +95,10 @@ class JointEdgeAccuracy(EdgeAccuracy):
     r"""The edge accuracy of the paper's published code: the best of *all*
     permutations of the joint type, chosen anew for every batch.
 
-    This is only meant for comparing with published numbers. Guessing two
-    layers of two types at random scores 26.7 % at batch size 128 and 44 % at
-    batch size 1 instead of 25 %, and a prediction in which the layers are
-    entangled (one layer holding "spring or charge", say) can score 100 %.
-    Batches, one :meth:`update` each, are weighted by their number of edges.
-    """
+    Only for comparing with published numbers: guessing two layers of two types
+    at random scores 26.7 % at batch size 128 and 44 % at batch size 1 instead
+    of 25 %, and entangled layers ("spring or charge" in one) can score 100 %.
+    Batches, one :meth:`update` each, weigh by their number of edges."""
     def update(self, edge_type: Tensor, edge_label: Tensor) -> None:
         confusion = count_joint_types(edge_type, edge_label, *self._sizes)
         joint = best_assignment(confusion.cpu(), self.num_edge_types)
@@ -138,8 +118,6 @@ def relabelling_consistency(
 
     Args:
         batches: Predicted types :obj:`[E, Lp]` and true ones :obj:`[E, L]`.
-        num_edge_types: Number of true types of each layer.
-        predicted_edge_types: Number of types of each predicted layer.
 
     Returns:
         The :obj:`share` of the :obj:`num_batches` with edges in which the
@@ -160,18 +138,16 @@ def relabelling_consistency(
             best = overall
             num_agreeing += 1
         found[str(make_relabelling(best, *sizes))] += 1
-    return {
-        'share': num_agreeing / len(confusions),
-        'num_batches': len(confusions),
-        'frequencies': dict(found.most_common()),
-    }
+    return dict(share=num_agreeing / len(confusions),
+                num_batches=len(confusions),
+                frequencies=dict(found.most_common()))
 
 
 class Agreement(NamedTuple):
-    """The share of edges on which two graphs agree in all layers after the
-    best relabelling; that of independent graphs with as many edges of each
-    type (:obj:`chance`); and the share adjusted for it, as Cohen's kappa: 1
-    for the same graph, 0 for chance, None where both have one type only."""
+    """The share of edges on which two graphs agree in all layers; that of
+    independent graphs with as many edges of each type (:obj:`chance`); and the
+    share adjusted for it, as Cohen's kappa: 1 for the same graph, 0 for
+    chance, None where both have one type only."""
     share: float
     chance: float
     adjusted: Optional[float]
@@ -181,10 +157,10 @@ def agreement(types_a: Tensor, types_b: Tensor,
               sizes: Sequence[int]) -> Agreement:
     r"""How far two inferred graphs of the same systems agree: the strict edge
     accuracy :math:`p` of one, were the other the truth. Models that differ in
-    their seed alone should find one graph. Sparse graphs agree by chance: of
-    independent ones, the shares :math:`a_s` and :math:`b_t` of joint types
-    multiply, :math:`c = \max_\pi \sum_s a_s b_{\pi(s)}` over relabellings
-    :math:`\pi`; the adjusted agreement is :math:`(p - c) / (1 - c)`.
+    their seed alone should find one graph. By chance, the shares :math:`a_s`
+    and :math:`b_t` of joint types multiply, :math:`c = \max_\pi \sum_s a_s
+    b_{\pi(s)}` over relabellings :math:`\pi`; the adjusted agreement is
+    :math:`(p - c) / (1 - c)`.
 
     Args:
         types_a: The types in one graph, :obj:`[E, L]`.
@@ -202,7 +178,6 @@ def agreement(types_a: Tensor, types_b: Tensor,
 
 
 def _relabelled(confusion: Tensor, joint: Tensor) -> Tensor:
-    """Counts if predicted joint type p means joint[p]."""
     return torch.zeros_like(confusion).index_add_(0, joint.to(confusion.device),
                                                   confusion)
 

@@ -13,25 +13,14 @@ from pyg_fnri.nn import LinearStep
 
 class RolloutMSE(Metric):
     r"""Mean squared error of rollouts of several lengths (table 2 of the
-    paper, in min-max scaled units).
+    paper, in min-max scaled units) over particles, frames and features.
 
     A rollout with horizon :math:`M` starts from a true state, feeds its own
     predictions back for :math:`M` steps, then starts again from the truth
-    until every frame but the first is predicted. The error is the mean over
-    all particles, predicted frames and features; infinite where a rollout
-    diverges.
-
-    :meth:`update` takes the predicted frames :obj:`[N, T - 1, F]` of each
-    horizon, a mapping, and the true ones; :meth:`compute` gives
-    :obj:`{horizon: error}`.
-
-    Args:
-        horizons: Rollout lengths :math:`M`.
-    """
-    is_differentiable = False
-    higher_is_better = False
-    full_state_update = False
-
+    until every frame but the first is predicted. :meth:`update` takes the
+    predicted frames :obj:`[N, T - 1, F]` of each horizon and the true ones;
+    the error is infinite where a rollout diverges."""
+    is_differentiable = higher_is_better = full_state_update = False
     squared_error: Tensor
     num_values: Tensor
 
@@ -75,11 +64,11 @@ def relative_law_error(distance: Any, learned: Any, true: Any,
     .. math::
         \frac{\sum_r |f_k(r) - f^*_k(r)|}{\sum_r |f^*_k(r)|}
 
-    with the learned law :math:`f_k`, the true one :math:`f^*_k` and the sum
-    over the :func:`supported_distances`. 0.01 is one percent.
+    of the learned law :math:`f_k` and the true one :math:`f^*_k`, over the
+    :func:`supported_distances`.
 
     Args:
-        distance: Where the laws are given, increasing, :obj:`[K]`. They are
+        distance: Where the laws are given, increasing, :obj:`[K]`; they are
             interpolated linearly.
         learned: The learned laws, :obj:`[C, K]`.
         true: The true laws, row for row, :obj:`[C, K]`.
@@ -95,10 +84,9 @@ def relative_law_error(distance: Any, learned: Any, true: Any,
 
 
 def supported_distances(distance: Any, seen: Any) -> np.ndarray:
-    """The seen distances at which a law can be judged: from the 1 % to the
-    99 % quantile, and where the laws are given. Without the others a handful
-    of close encounters would decide the error of a law that diverges there.
-    """
+    """The seen distances at which a law can be judged: where it is given, and
+    from the 1 % to the 99 % quantile, lest a handful of close encounters
+    decide the error of a law that diverges there."""
     distance, seen = to_array(distance), to_array(seen)
     if (np.diff(distance) <= 0).any():
         raise ValueError('distance must increase; sort it and the laws.')
@@ -114,14 +102,12 @@ def interpolate(distance: np.ndarray, laws: np.ndarray,
 
 
 def to_array(values: Any) -> np.ndarray:
-    """Real numbers in double precision."""
     return torch.as_tensor(values).detach().cpu().double().numpy()
 
 
 def static_rollout(y: Tensor, pred_steps: int) -> Tensor:
-    """The Static baseline: predictions :obj:`[N, T - 1, F]` of trajectories
-    :obj:`[N, T, F]`, copies of the last true state that was looked at, every
-    :obj:`pred_steps` steps."""
+    """The Static baseline: for frames 1, ..., T - 1 of :obj:`[N, T, F]` copies
+    of the true state, which is looked at every :obj:`pred_steps` steps."""
     start = torch.arange(y.size(1) - 1, device=y.device)
     return y[:, start - start % pred_steps]
 
@@ -129,9 +115,8 @@ def static_rollout(y: Tensor, pred_steps: int) -> Tensor:
 @torch.no_grad()
 def linear_rollout(linear_step: LinearStep, y: Tensor,
                    pred_steps: int) -> Tensor:
-    """The best linear prediction without any interaction, which feeds on its
-    own predictions between two looks at the true state; shapes as for
-    :func:`static_rollout`, in the step's units. Not in the paper."""
+    """As :func:`static_rollout`, but with the best linear prediction without
+    any interaction, in the step's units. Not in the paper."""
     num_steps = y.size(1) - 1
     state = y[:, :-1:pred_steps]  # All starts at once: [N, num_starts, F]
     frames = []
@@ -143,19 +128,11 @@ def linear_rollout(linear_step: LinearStep, y: Tensor,
 
 def guessing_accuracy(train_label: Tensor, edge_label: Tensor,
                       num_edge_types: Sequence[int]) -> dict[str, Any]:
-    """What guesses score, as plain numbers under :obj:`combined` and
-    :obj:`layers`: :obj:`random_accuracy`, each type as likely as another, with
-    the strict metric; :obj:`majority_accuracy`, always the most common
-    combination of types in the training split and, of each layer-graph by
-    itself, its most common type.
-
-    Args:
-        train_label: True types of the training split, :obj:`[*, L]`.
-        edge_label: True types of the edges to guess, :obj:`[num_edges, L]`.
-        num_edge_types: Number of types of each layer-graph.
-    """
-    generator = torch.Generator().manual_seed(0)
-    size = len(edge_label),
+    """What guesses score, as plain numbers, with true types :obj:`[*, L]`:
+    :obj:`random_accuracy`, each type as likely as another, with the strict
+    metric; :obj:`majority_accuracy`, the most common combination of types in
+    the training split and, of each layer by itself, its most common type."""
+    generator, size = torch.Generator().manual_seed(0), (len(edge_label), )
     random = [
         torch.randint(k, size, generator=generator) for k in num_edge_types
     ]
@@ -165,10 +142,7 @@ def guessing_accuracy(train_label: Tensor, edge_label: Tensor,
     combined = (edge_label == combinations[count.argmax()]).all(-1)
     common = [types.bincount().argmax() for types in train_label.unbind(-1)]
     layers = edge_label == torch.stack(common)
-    return {
-        'random_accuracy': metric.compute().numbers(),
-        'majority_accuracy': {
-            'combined': combined.double().mean().item(),
-            'layers': layers.double().mean(0).tolist(),
-        },
-    }
+    majority = dict(combined=combined.double().mean().item(),
+                    layers=layers.double().mean(0).tolist())
+    return dict(random_accuracy=metric.compute().numbers(),
+                majority_accuracy=majority)

@@ -5,16 +5,11 @@ from typing import Any, NamedTuple, Optional
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
-from torchmetrics.functional.classification import (
-    binary_auroc,
-    binary_average_precision,
-)
+from torchmetrics.functional.classification import (binary_auroc,
+                                                    binary_average_precision)
 
-from pyg_fnri.metrics.edge_accuracy import (
-    EdgeAccuracy,
-    JointEdgeAccuracy,
-    relabelling_consistency,
-)
+from pyg_fnri.metrics.edge_accuracy import (EdgeAccuracy, JointEdgeAccuracy,
+                                            relabelling_consistency)
 from pyg_fnri.metrics.relabelling import check_probabilities
 from pyg_fnri.nn.latent import reverse_edges
 
@@ -30,8 +25,8 @@ class EdgePosterior(NamedTuple):
 
 
 def type_confidence(edge_type: Tensor, layers: Sequence[Tensor]) -> Tensor:
-    """Probability of the predicted type in each layer, :obj:`[E, L]`, from
-    types :obj:`[E, L]` and probabilities :obj:`[E, K_l]` of each layer's."""
+    """Probability of the predicted types :obj:`[E, L]` in each layer, from
+    each layer's probabilities :obj:`[E, K_l]`."""
     return torch.stack([
         q.gather(1, types.unsqueeze(1)).squeeze(1)
         for q, types in zip(layers, edge_type.unbind(-1), strict=True)
@@ -105,17 +100,15 @@ def posterior_entropy(probabilities: Tensor) -> Tensor:
 def asymmetric_share(edge_type: Tensor, reverse: Tensor) -> Tensor:
     """The share of pairs whose two directions have different types in one
     layer: where interactions are mutual, as forces are, at least one is wrong.
-    :obj:`edge_type` and :obj:`reverse`, each edge's position of its reverse
-    (see :func:`~pyg_fnri.nn.latent.reverse_edges`), are :obj:`[num_edges]`;
-    edges without one do not count. NaN without pairs."""
+    :obj:`reverse` as of :func:`~pyg_fnri.nn.latent.reverse_edges`; edges
+    without one do not count. NaN without pairs."""
     edge, back = _both_ways(reverse)
     return (edge_type[edge] != edge_type[back]).double().mean()
 
 
 def asymmetry(probabilities: Tensor, reverse: Tensor) -> Tensor:
     r"""The mean distance :math:`\frac{1}{2} \sum_k |q_{k,ij} - q_{k,ji}|` of
-    the two directions of pairs, from one layer's probabilities
-    :obj:`[num_edges, K]`; :obj:`reverse` as for :func:`asymmetric_share`."""
+    the two directions of pairs, from one layer's :obj:`[num_edges, K]`."""
     edge, back = _both_ways(reverse)
     distance = (probabilities[edge] - probabilities[back]).double().abs()
     return distance.sum(-1).mean() / 2
@@ -136,8 +129,6 @@ def graph_report(batches: Sequence[EdgePosterior],
 
     Args:
         batches: Inferred edges, all with truth or none.
-        num_edge_types: Number of true types of each layer.
-        predicted_edge_types: Number of types of each predicted layer.
 
     Returns:
         * A number per layer (of the truth where it is known): :obj:`entropy`,
@@ -182,37 +173,29 @@ def graph_report(batches: Sequence[EdgePosterior],
             name: _plain(values)
             for name, values in reliability(*pair)._asdict().items()
         } for pair in judged]
-        out = {
-            'edge_accuracy': accuracy.numbers(),
-            'joint_edge_accuracy': joint.compute().numbers(),
-            'relabelling': relabelling,
-            'relabelling_consistency': relabelling_consistency(pairs, *sizes),
-            'auroc': _plain(auroc),
-            'average_precision': _plain(precision),
-            'brier_score': _plain(map(brier_score, layers, label.T)),
-            'calibration_error': dict(combined=errors[0], layers=errors[1:]),
-            'reliability': dict(combined=bins[0], layers=bins[1:]),
-        }
+        out = dict(
+            edge_accuracy=accuracy.numbers(),
+            joint_edge_accuracy=joint.compute().numbers(),
+            relabelling=relabelling,
+            relabelling_consistency=relabelling_consistency(pairs, *sizes),
+            auroc=_plain(auroc), average_precision=_plain(precision),
+            brier_score=_plain(map(brier_score, layers, label.T)),
+            calibration_error=dict(combined=errors[0], layers=errors[1:]),
+            reliability=dict(combined=bins[0], layers=bins[1:]))
     start, parts = 0, []
     for batch in batches:
         parts.append(reverse_edges(batch.edge_index) + start)
         start += len(batch.edge_type)
     reverse = torch.cat(parts)
     entropy = [posterior_entropy(q) for q in layers]
-    most = [torch.tensor(q.size(-1)).log() for q in layers]
-    return {
-        **out,
-        'entropy':
-        _plain(entropy),
-        'entropy_share':
-        _plain(h / m for h, m in zip(entropy, most)),
-        'asymmetric_share':
-        _plain(asymmetric_share(types, reverse) for types in edge_type.T),
-        'asymmetry':
-        _plain(asymmetry(q, reverse) for q in layers),
-    }
+    shares = [
+        h / torch.tensor(q.size(-1)).log() for h, q in zip(entropy, layers)
+    ]
+    differ = [asymmetric_share(types, reverse) for types in edge_type.T]
+    return dict(out, entropy=_plain(entropy), entropy_share=_plain(shares),
+                asymmetric_share=_plain(differ),
+                asymmetry=_plain(asymmetry(q, reverse) for q in layers))
 
 
 def _plain(values: Iterable[Tensor]) -> list[Optional[float]]:
-    """Numbers, None where they are not defined."""
     return [None if value.isnan() else value.item() for value in values]

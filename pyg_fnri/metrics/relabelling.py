@@ -1,8 +1,6 @@
-"""What the labels of an unsupervised model mean, and the search for it.
-
-A joint type is a combination of the layers' edge types as one number,
-row-major: of two layers of two types, (0, 1) is 1 and (1, 0) is 2.
-"""
+"""What the labels of an unsupervised model mean, and the search for it. A
+joint type numbers a combination of the layers' types, row-major: of two layers
+of two types, (0, 1) is 1 and (1, 0) is 2."""
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,8 +16,7 @@ MAX_RELABELLINGS = 200_000
 
 
 def joint_type(edge_type: Tensor, sizes: Sequence[int]) -> Tensor:
-    """The joint type of each edge, :obj:`[*]`, from types :obj:`[*, L]` of
-    layers with :obj:`sizes` types."""
+    """Joint types :obj:`[*]` from :obj:`[*, L]`, of layers with these sizes."""
     strides = [math.prod(sizes[layer + 1:]) for layer in range(len(sizes))]
     return (edge_type * torch.tensor(strides, device=edge_type.device)).sum(-1)
 
@@ -69,13 +66,9 @@ def count_joint_types(edge_type: Tensor, edge_label: Tensor,
 
 class Relabelling(NamedTuple):
     """What the labels of a prediction mean, as an unsupervised model numbers
-    layers and types as it likes; ``relabelling(edge_type)`` takes predicted
-    types :obj:`[E, Lp]` and gives true ones :obj:`[E, L]`.
-
-    Args:
-        predicted_edge_types: Number of types in each predicted layer.
-        table: For each predicted joint type the true type of each layer.
-    """
+    layers and types as it likes: predicted types :obj:`[E, Lp]` to true ones
+    :obj:`[E, L]`, by a table of the true type of each layer for each predicted
+    joint type."""
     predicted_edge_types: tuple[int, ...]
     table: tuple[tuple[int, ...], ...]
 
@@ -100,13 +93,12 @@ class Relabelling(NamedTuple):
         return out
 
     def channels(self, num_channels: int) -> Optional[list[int]]:
-        """The decoder's channel that stands for each true type alone, of all
-        but null types, where the decoder has one for each predicted type but
-        those; None where one has no channel, or a channel several types."""
+        """The decoder's channel for each true type but null types, where it
+        has one for each predicted type but those; None where a type has no
+        channel, or a channel several types."""
         def alone(sizes: Sequence[int]) -> Tensor:
-            """Each type of one layer, with no interaction in the others."""
-            types = [torch.arange(1, k).view(-1, 1) for k in sizes]
-            return torch.block_diag(*types)
+            return torch.block_diag(
+                *[torch.arange(1, k).view(-1, 1) for k in sizes])
 
         found = self(alone(self.predicted_edge_types)).tolist()
         wanted = alone([max(types) + 1 for types in zip(*self.table)]).tolist()
@@ -137,16 +129,14 @@ class Relabelling(NamedTuple):
 
 def make_relabelling(joint: Tensor, predicted_sizes: Sequence[int],
                      sizes: Sequence[int]) -> Relabelling:
-    """The relabelling in which predicted joint type :obj:`p` stands for the
-    true joint type :obj:`joint[p]`."""
+    """Predicted joint type :obj:`p` stands for the true :obj:`joint[p]`."""
     types = all_joint_types(sizes)[joint].tolist()
     return Relabelling(tuple(predicted_sizes), tuple(map(tuple, types)))
 
 
 def check_mapping(predicted_sizes: Sequence[int], sizes: Sequence[int],
                   fixed_null: bool = False) -> None:
-    """Makes sure that :func:`best_relabelling` can map predicted layers onto
-    the true ones, in about a second."""
+    """Refuses what :func:`best_relabelling` cannot map in about a second."""
     if list(predicted_sizes) == [math.prod(sizes)]:
         return
     if sorted(sizes) != sorted(predicted_sizes):
@@ -164,18 +154,18 @@ def check_mapping(predicted_sizes: Sequence[int], sizes: Sequence[int],
 def best_relabelling(confusion: Tensor, predicted_sizes: Sequence[int],
                      sizes: Sequence[int], fixed_null: bool = False) -> Tensor:
     """The true joint type for each predicted one, :obj:`[P]`, that is right
-    most often in all layers at once; of equals, one with the most right
-    layers. :obj:`confusion` counts edges of predicted and true joint types,
-    :obj:`[P, P]`; with :obj:`fixed_null`, type 0 of each layer stays 0."""
+    most often in all layers at once, by counts :obj:`[P, P]`; of equals, one
+    with the most right layers. With a fixed null, 0 stays 0 in each layer."""
     if len(predicted_sizes) == 1:
         return best_assignment(confusion, sizes, fixed_null)
     # All orders of layers x permutations of types within layers.
     types = all_joint_types(predicted_sizes)  # [P, L]
-    labels = []  # per true layer, its permutations [num_permutations, K]
-    for size in sizes:
-        ways = permutations(range(size))
-        labels.append(
-            torch.tensor([w for w in ways if not (fixed_null and w[0])]))
+    labels = [  # per true layer, its permutations [num_permutations, K]
+        torch.tensor([
+            way for way in permutations(range(size))
+            if not (fixed_null and way[0])
+        ]) for size in sizes
+    ]
     choices = torch.cartesian_prod(*[torch.arange(len(x)) for x in labels])
     relabellings = []
     for order in permutations(range(len(sizes))):
@@ -211,12 +201,7 @@ def best_assignment(confusion: Tensor, sizes: Sequence[int],
 
 def assign(weight: Mapping[tuple[int, int], int]) -> dict[int, int]:
     """The column of each row, each column once, of the highest total weight
-    among those that leave the fewest without one.
-
-    Args:
-        weight: Of rows and columns that may be joined; Python's integers,
-            which stay exact whatever their size.
-    """
+    (of exact integers) among those that leave the fewest without one."""
     graph = nx.Graph()
     for (row, column), value in weight.items():
         graph.add_edge(('row', row), ('column', column), weight=value)

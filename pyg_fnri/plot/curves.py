@@ -1,6 +1,7 @@
 """Curves of training and of expectation-maximisation, and of calibration."""
 import math
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any, Optional
 
 import numpy as np
@@ -9,24 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from pyg_fnri.plot.style import (
-    COLORS,
-    DASHES,
-    INK,
-    add_legend,
-    label,
-    layer_color,
-    make_panels,
-    name_layer,
-    pale_ticks,
-)
+from pyg_fnri.plot.style import (COLORS, DASHES, INK, add_legend, label,
+                                 layer_color, make_panels, name_layer,
+                                 pale_ticks)
 
 #: What the names of columns hold, and what their panel is called.
 PANELS = {
     'loss': 'loss',
     'mse': 'mean squared error, 1e-5',
     'share': 'share',
-    'accuracy': 'edge accuracy',
+    'accuracy': 'edge accuracy'
 }
 #: Bins of a smaller share of the edges are in the histogram only.
 RARE = 1e-3
@@ -34,9 +27,8 @@ PERCENT = FuncFormatter(lambda value, _: f'{100 * value:g} %')
 
 
 def plot_curves(history: pd.DataFrame) -> Figure:
-    """Draw losses, errors of rollouts, shares and edge accuracies over
-    training, from a table with a row per log entry: columns with "loss" in
-    their name share one panel, and so do those with "mse", on a logarithmic
+    """Draw training from a table with a row per log entry: columns with "loss"
+    in their name share one panel, and so do those with "mse", on a logarithmic
     axis, "share" and "accuracy"; the horizontal axis is :obj:`step`, or
     :obj:`epoch` where there is none. Empty cells are skipped."""
     axis = 'step' if 'step' in history else 'epoch'
@@ -45,8 +37,7 @@ def plot_curves(history: pd.DataFrame) -> Figure:
     figure, axes = make_panels(len(kinds), 4.2, height=3.)
     for kind, ax in zip(kinds, axes):
         names = [name for name in history if kind in name]
-        for index, name in enumerate(names):
-            color = COLORS[index % len(COLORS)]
+        for name, color in zip(names, cycle(COLORS)):
             _draw_curve(ax, history, axis, name, name, color)
         ax.set_ylabel(PANELS[kind])
         if kind == 'mse':
@@ -56,10 +47,9 @@ def plot_curves(history: pd.DataFrame) -> Figure:
 
 
 def plot_em(history: pd.DataFrame) -> Figure:
-    """Draw how laws and graphs find each other, from a table with a row per
+    """Draw expectation-maximisation from a table with a row per
     :obj:`iteration`: the :obj:`cost`, which needs no labels, and, where they
-    are known, accuracies (:obj:`accuracy`, :obj:`accuracy_NAME`), dashed, for
-    information only."""
+    are known, :obj:`accuracy` and :obj:`accuracy_NAME`, dashed."""
     history = history.dropna(axis=1, how='all')
     accuracies = [name for name in history if name.startswith('accuracy')]
     figure, axes = make_panels(1 + bool(accuracies), 4.2, height=3.)
@@ -86,7 +76,6 @@ def plot_em(history: pd.DataFrame) -> Figure:
 
 def _draw_curve(ax: Axes, history: pd.DataFrame, x: str, y: str, label: str,
                 color: str, **style: Any) -> None:
-    """One column over another, where both are known."""
     curve = history[[x, y]].dropna()
     style.setdefault('marker', '.' if len(curve) == 1 else '')
     ax.plot(curve[x], curve[y], label=label, color=color, lw=1.8, **style)
@@ -97,17 +86,13 @@ def _draw_curve(ax: Axes, history: pd.DataFrame, x: str, y: str, label: str,
 
 def plot_reliability(bins: Mapping[str, Mapping[str, Sequence[Any]]],
                      errors: Sequence[Optional[float]]) -> Figure:
-    """Draw the accuracy of predictions over their confidence, a panel and a
-    colour for each layer-graph, above a histogram of the confidence.
-
-    On the dashed diagonal a model is as often right as it says. The area of a
-    mark is the share of edges in its bin; bins of less than 0.1 % of the edges
-    are left to the histogram.
+    """Draw the accuracy of predictions over their confidence, a panel for each
+    layer, above a histogram of the confidence. Bins of less than 0.1 % of the
+    edges are left to the histogram.
 
     Args:
-        bins: For each panel's name :obj:`confidence`, :obj:`accuracy` and
-            :obj:`num_edges` of each bin, as of a
-            :class:`~pyg_fnri.metrics.Reliability`, None where it is empty.
+        bins: A :class:`~pyg_fnri.metrics.Reliability` by the name of its
+            panel, as a mapping, with None in bins that are empty.
         errors: The expected calibration error of each panel, if there is one.
     """
     panels = [pd.DataFrame(panel, dtype=float) for panel in bins.values()]
@@ -142,13 +127,12 @@ def plot_reliability(bins: Mapping[str, Mapping[str, Sequence[Any]]],
         label(top, y='' if index else 'edges predicted right')
         label(bottom, 'probability of the predicted type',
               '' if index else 'share of edges')
-    model = dict(color=INK, lw=1.8, marker='o', ms=6)
-    diagonal = dict(color=INK, lw=1., ls=DASHES)
-    add_legend(
-        figure, {
-            'model (area: share of edges)': model,
-            'as often right as it says': diagonal
-        })
+    handles: dict[str, Any] = {
+        'model (area: share of edges)': dict(color=INK, lw=1.8, marker='o',
+                                             ms=6),
+        'as often right as it says': dict(color=INK, lw=1., ls=DASHES)
+    }
+    add_legend(figure, handles)
     return figure
 
 

@@ -10,19 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from torch import Tensor
 
-from pyg_fnri.plot.style import (
-    INK,
-    WRONG,
-    add_legend,
-    fit_limits,
-    label,
-    layer_color,
-    make_panels,
-    name_layer,
-    pale_ticks,
-    to_array,
-    write_in_circle,
-)
+from pyg_fnri.plot.style import (INK, WRONG, add_legend, fit_limits, label,
+                                 layer_color, make_panels, name_layer,
+                                 pale_ticks, to_array, write_in_circle)
 
 Array = Union[Tensor, np.ndarray]
 
@@ -37,22 +27,19 @@ def plot_multiplex(edge_index: Array, edge_type: Array,
                    edge_label: Optional[Array] = None, *,
                    names: Optional[Sequence[str]] = None,
                    probability: Optional[Array] = None) -> Figure:
-    r"""Draw the inferred multiplex graph of one system, a column and a colour
-    per layer, below the true one; wrong edges are red.
-
-    Two directions of a pair that agree are drawn as one line, others as
-    arrows from sender to receiver. Where a layer has several types of
-    interaction, their numbers stand beside the edges.
+    r"""Draw the inferred multiplex graph of one system, a column per layer,
+    below the true one; wrong edges are red. Two directions that agree are one
+    line, others arrows from sender to receiver, with the number of the type
+    where a layer has several.
 
     Args:
         edge_index: Candidate edges :obj:`[2, E]`.
-        edge_type: Inferred types :obj:`[E, L]`, 0 for no interaction, in the
-            meaning of :obj:`edge_label` (an unsupervised model's need a
-            :class:`~pyg_fnri.metrics.Relabelling`).
+        edge_type: Inferred types :obj:`[E, L]`, after a
+            :class:`~pyg_fnri.metrics.Relabelling` if unsupervised.
         edge_label: True types :obj:`[E, L]`.
         names: A name per layer.
-        probability: Probability :obj:`[E, L]` of the inferred type; the paler
-            an edge, the less certain it is.
+        probability: Of the inferred type, :obj:`[E, L]`; doubtful edges are
+            pale.
     """
     edges, inferred = to_array(edge_index).T, to_array(edge_type)
     true = None if edge_label is None else to_array(edge_label)
@@ -133,13 +120,12 @@ def _draw_edges(ax: Axes, edges: np.ndarray, types: np.ndarray, color: str, *,
 
 def plot_adjacency(edge_index: Array, probability: Array,
                    particles: Sequence[Any]) -> Figure:
-    r"""Draw how probable interactions of one system are, a heat map per layer:
-    the row is the receiver, the column the sender. Pairs without a candidate
-    edge are beige.
+    r"""Draw how probable interactions of one system are, a heat map per layer;
+    pairs without a candidate edge are beige.
 
     Args:
         edge_index: Candidate edges :obj:`[2, E]`.
-        probability: Probability of a type other than 0, :obj:`[E, L]`.
+        probability: Of a type other than 0, :obj:`[E, L]`.
         particles: A name per particle.
     """
     (sender, receiver), values = to_array(edge_index), to_array(probability)

@@ -10,17 +10,8 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from pyg_fnri.metrics.errors import interpolate, supported_distances
-from pyg_fnri.plot.style import (
-    DASHES,
-    INK,
-    add_legend,
-    label,
-    layer_color,
-    make_panels,
-    name_layer,
-    pale_ticks,
-    to_array,
-)
+from pyg_fnri.plot.style import (DASHES, INK, add_legend, label, layer_color,
+                                 make_panels, name_layer, pale_ticks, to_array)
 
 Array = Union[Tensor, np.ndarray]
 
@@ -31,18 +22,15 @@ def plot_laws(distance: Array, learned: Array, true: Optional[Array] = None, *,
               names: Sequence[str], seen: Sequence[Array],
               errors: Optional[Sequence[float]] = None, unit: str = 'm',
               force_unit: str = 'N') -> Figure:
-    r"""Draw learned (solid) over true (dashed) force laws, a panel and a
-    colour per channel. Where hardly a pair was seen, a learned law is pale;
-    the limits are chosen for the other distances.
+    r"""Draw learned (solid) over true (dashed) force laws, a panel per channel;
+    where hardly a pair was seen, a learned law is pale.
 
     Args:
         distance: Where the laws are given, increasing, :obj:`[K]`.
-        learned: The learned laws, forces on a particle of unit mass, positive
-            where repulsive, :obj:`[C, K]`.
+        learned: Forces on unit mass, positive where repulsive, :obj:`[C, K]`.
         true: The true laws, :obj:`[C, K]`.
         names: A name per channel.
-        seen: For each channel, distances of pairs in the data,
-            :obj:`[num_seen]`, whose density is drawn.
+        seen: Distances of pairs in the data for each channel, :obj:`[*]`.
         errors: The :func:`~pyg_fnri.metrics.relative_law_error` of each.
         unit: Unit of the distances.
         force_unit: Unit of the laws.
@@ -88,8 +76,7 @@ def plot_laws(distance: Array, learned: Array, true: Optional[Array] = None, *,
 
 
 def _set_limits(ax: Axes, right: float, values: np.ndarray) -> None:
-    """Limits for the values where the law is supported, :obj:`[*, Q]`, with
-    room for the density below them."""
+    """For the values at supported distances, above room for the density."""
     # The most extreme values in full, unless they are far off the others: at
     # close encounters a charge's force is a hundred times the usual.
     least, low, high, most = np.quantile(values, [0., 0.05, 0.95, 1.])
@@ -108,7 +95,6 @@ def _set_limits(ax: Axes, right: float, values: np.ndarray) -> None:
 
 
 def _draw_density(ax: Axes, seen: np.ndarray, right: float) -> None:
-    """How often each distance was seen, in the lowest part of a panel."""
     bins = right / 200 * np.arange(221)  # some beyond the right end
     count, _ = np.histogram(seen, bins)
     kernel = np.exp(-np.linspace(-2.5, 2.5, 15)**2 / 2)
@@ -120,7 +106,6 @@ def _draw_density(ax: Axes, seen: np.ndarray, right: float) -> None:
 
 def _draw_law(ax: Axes, distance: np.ndarray, law: np.ndarray,
               support: np.ndarray, color: str) -> None:
-    """A learned law, pale at distances beyond the supported ones."""
     low, high = support.min(), support.max()
     at = np.union1d(distance, [low, high])  # the parts meet exactly
     law = np.interp(at, distance, law)

@@ -21,7 +21,6 @@ DASHES = (0, (3, 2))
 
 
 def to_array(values: Any) -> np.ndarray:
-    """A tensor, an array or nested sequences as an array."""
     return torch.as_tensor(values).detach().cpu().numpy()
 
 
@@ -31,8 +30,7 @@ def layer_color(layer: int) -> str:
 
 def make_panels(num_panels: int, width: float, height: Optional[float] = None,
                 columns: Optional[int] = None) -> tuple[Figure, list[Axes]]:
-    """A figure of panels of a width and height in inches, row by row; by
-    default they are square, and at most four in a row."""
+    """Panels of a size in inches, by default square and four in a row."""
     columns = columns or min(4, num_panels)
     rows = math.ceil(num_panels / columns)
     size = (width * columns, (height or width) * rows + 0.4)
@@ -44,7 +42,7 @@ def make_panels(num_panels: int, width: float, height: Optional[float] = None,
 
 
 def add_legend(figure: Figure, styles: Mapping[str, Any]) -> None:
-    """One legend for all panels, below them, of lines of these styles."""
+    """One legend below all panels, of lines of these styles."""
     figure.legend(
         handles=[Line2D([], [], label=k, **v) for k, v in styles.items()],
         loc='outside lower center', frameon=False, fontsize=9,
@@ -52,25 +50,21 @@ def add_legend(figure: Figure, styles: Mapping[str, Any]) -> None:
 
 
 def label(ax: Axes, x: str = '', y: str = '') -> None:
-    """Small names of the axes."""
     ax.set_xlabel(x, fontsize=9, color=INK)
     ax.set_ylabel(y, fontsize=9, color=INK)
 
 
 def pale_ticks(ax: Axes) -> None:
-    """Small labels, and lines that stand back."""
     ax.spines[:].set_color(PALE)
     ax.tick_params(color=PALE, labelcolor=INK, labelsize=8)
 
 
 def name_layer(ax: Axes, name: str, color: str) -> None:
-    """A bold title in the layer's colour."""
     ax.set_title(name, fontsize=12, color=color, fontweight='bold')
 
 
 def fit_limits(ax: Axes, points: np.ndarray, margin: float = 0.04) -> None:
-    """Square limits, equal on both axes, close around points
-    :obj:`[..., 2]`."""
+    """Square limits, close around points :obj:`[..., 2]`."""
     points = points.reshape(-1, 2)
     low, high = points.min(axis=0), points.max(axis=0)
     half = (0.5 + margin) * max((high - low).max(), 1e-6)
@@ -84,7 +78,6 @@ def fit_limits(ax: Axes, points: np.ndarray, margin: float = 0.04) -> None:
 
 def write_in_circle(ax: Axes, point: np.ndarray, text: str, color: Any,
                     fontsize: float, lw: float = 0.) -> None:
-    """Text in a white circle with a line of width :obj:`lw` around it."""
     box = {'boxstyle': 'circle,pad=0.25', 'fc': 'white', 'ec': color, 'lw': lw}
     note = ax.annotate(text, tuple(point), color=color, ha='center', bbox=box)
     note.set(va='center', fontsize=fontsize, zorder=3 if lw == 0 else 4)

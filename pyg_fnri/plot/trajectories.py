@@ -10,18 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from pyg_fnri.plot.style import (
-    COLORS,
-    DASHES,
-    INK,
-    PALE,
-    add_legend,
-    fit_limits,
-    label,
-    make_panels,
-    to_array,
-    write_in_circle,
-)
+from pyg_fnri.plot.style import (COLORS, DASHES, INK, PALE, add_legend,
+                                 fit_limits, label, make_panels, to_array,
+                                 write_in_circle)
 
 Systems = Union[Tensor, np.ndarray, Sequence[Union[Tensor, np.ndarray]]]
 
@@ -36,13 +27,11 @@ def plot_trajectories(predicted: Systems, true: Systems, *,
     A prediction that diverges is drawn as far as it is finite.
 
     Args:
-        predicted: Predicted trajectories :obj:`[N, T, F]` of one or several
-            systems. The first two features are the position.
+        predicted: Of one or several systems, :obj:`[N, T, F]`, positions first.
         true: The true trajectories, of the same shapes.
         observed: What was seen before, :obj:`[N, T', F]`, as thin grey lines.
         titles: A title per system.
-        half_width: Half the side of the box; its walls are drawn where they
-            are in view.
+        half_width: Half the side of the box.
         unit: Unit of the positions.
     """
     paths, truths = _positions(predicted), _positions(true)
@@ -74,7 +63,7 @@ def plot_trajectories(predicted: Systems, true: Systems, *,
     handles: dict[str, Any] = {
         'predicted': dict(color=INK, lw=3.2, alpha=0.5),
         'true': dict(color=INK, lw=1.2, ls=DASHES),
-        'start': dict(color=INK, lw=0, marker='o', ms=6, mfc='white'),
+        'start': dict(color=INK, lw=0, marker='o', ms=6, mfc='white')
     }
     if pasts:
         handles['observed'] = dict(color=PALE, lw=0.9)
@@ -83,7 +72,6 @@ def plot_trajectories(predicted: Systems, true: Systems, *,
 
 
 def _positions(systems: Systems) -> list[np.ndarray]:
-    """The positions of each system, [N, T, 2]."""
     if isinstance(systems, (Tensor, np.ndarray)):
         systems = [systems]
     return [to_array(system)[..., :2].astype(float) for system in systems]
@@ -91,7 +79,6 @@ def _positions(systems: Systems) -> list[np.ndarray]:
 
 def _draw_path(ax: Axes, predicted: np.ndarray, true: np.ndarray,
                particle: int) -> None:
-    """One particle's trajectories, [T, 2] each."""
     color = np.array(to_rgb(COLORS[particle % len(COLORS)]))
     pieces = np.stack([predicted[:-1], predicted[1:]], axis=1)
     time = (np.arange(len(pieces)) + 0.5) / len(pieces)
@@ -109,14 +96,13 @@ def _draw_path(ax: Axes, predicted: np.ndarray, true: np.ndarray,
 
 
 def _shade(time: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Colours from the first at time 0 to the last at time 1: [T, 3]."""
     return first + time[:, None] * (last - first)
 
 
 def _cut_dashes(path: np.ndarray,
                 period: float) -> tuple[list[np.ndarray], np.ndarray]:
-    """Dashes of equal length along a path and the time (0 to 1) of each.
-    Matplotlib's own dashes start anew in every coloured piece."""
+    """Dashes of equal length along a path and the time (0 to 1) of each;
+    Matplotlib's own start anew in every coloured piece."""
     step = np.linalg.norm(np.diff(path, axis=0), axis=1)
     arc = np.concatenate([[0.], step.cumsum()])
     frame = np.arange(len(path))

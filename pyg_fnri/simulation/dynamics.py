@@ -43,34 +43,30 @@ def simulate(forces: Sequence[Force], num_systems: int, num_particles: int = 5,
     :math:`2b - x`, its velocity turned inwards. This is the paper's leapfrog
     integration, with velocities half a step behind the positions. A frame is
     kept after every ``sample_every`` steps, but neither at the start nor at the
-    end: by default 99 frames, at 0.1 s, 0.2 s, ..., 9.9 s. A particle that
-    leaves the range of numbers or, within one step, the box is an error.
+    end: by default 99 frames, at 0.1 s, 0.2 s, ..., 9.9 s.
 
-    The result does not depend on the number of threads (numba's
-    ``NUMBA_NUM_THREADS``). Neither one more system nor one more force changes
-    the initial states and graphs of the others.
+    The result does not depend on the number of threads
+    (``NUMBA_NUM_THREADS``), nor the first systems and forces on later ones.
 
     Args:
-        forces (sequence of Force): The forces. numba compiles each kind of
-            them once, which takes some seconds.
+        forces (sequence of Force): The forces, compiled in some seconds.
         num_systems, num_particles, num_dimensions (int): :math:`S, N, D`.
         seed (int): Seed of all randomness.
         num_steps (int): Number of steps, a multiple of ``sample_every``.
         step_size (float): Length of a step in second.
         sample_every (int): Number of steps from one frame to the next.
-        box_half_width (float, optional): Distance of each wall from the origin
-            in metre; :obj:`None` for no walls. The paper's text has a side
-            length of 5 m, but only walls at 5 m give its static errors.
-        position_std (float): Standard deviation of the initial coordinates in
-            metre; those beyond a wall are reflected into the box.
+        box_half_width (float, optional): Metres from the origin to each wall.
+            The paper's text has a side length of 5 m, but only walls at 5 m
+            give its static errors.
+        position_std (float): Standard deviation of initial coordinates in
+            metre, before reflection into the box.
         speed (float): Initial speed in metre per second, in any direction.
         max_kick (float): The most that a step can change a component of a
             velocity, in metre per second, which tames close encounters.
-        interactions (numpy.ndarray, optional): Who interacts with whom, as
-            zeros and ones ``[S, L, N, N]``. (default: drawn by each force)
+        interactions (numpy.ndarray, optional): Zeros and ones
+            ``[S, L, N, N]``. (default: drawn by each force)
         initial_position, initial_velocity (numpy.ndarray, optional):
-            ``[S, N, D]`` in metre, inside the box, and in metre per second.
-            (default: random)
+            ``[S, N, D]``. (default: random)
         progress (bool): Whether to show a progress bar on standard error.
     """
     check_forces(forces)
@@ -139,8 +135,7 @@ def check_forces(forces: Sequence[Force]) -> None:
 
 
 def _pair_bits(graphs: np.ndarray) -> np.ndarray:
-    """Interactions ``[S, L, N, N]`` as one integer for each pair of particles,
-    in the time loop's order, ``[S, N * (N - 1) / 2]``. Bit l is force l."""
+    """Interactions as an integer of each pair, whose bit l is force l."""
     receiver, sender = np.tril_indices(graphs.shape[-1], -1)
     bits = np.zeros((len(graphs), len(receiver)), np.int64)
     for layer in range(graphs.shape[1]):
@@ -149,7 +144,6 @@ def _pair_bits(graphs: np.ndarray) -> np.ndarray:
 
 
 def _to_lanes(array: np.ndarray) -> np.ndarray:
-    """Reverses the dimensions of ``[S, ...]``, for systems to be side by side
-    in memory. Lanes without a system repeat the last one."""
+    """Systems ``[S, ...]`` side by side in memory, the last one repeated."""
     lanes = np.minimum(np.arange(NUM_LANES), len(array) - 1)
     return np.ascontiguousarray(array.T[..., lanes])

@@ -14,21 +14,17 @@ class Force(ABC):
         \mathbf{F}_{ij} = f(r_{ij}) \frac{\mathbf{r}_i - \mathbf{r}_j}{r_{ij}}
 
     from :math:`j`, and :math:`j` feels the opposite. A new force is a frozen
-    dataclass of its constants with one method, :meth:`magnitude`, as
-    :class:`Spring` is. numba compiles the method, which may use numbers,
-    ``numpy`` and ``math`` functions, conditions, and the fields of the
-    dataclass only.
+    dataclass of its constants with one method, :meth:`magnitude`, which numba
+    compiles: fields, numbers, conditions, ``numpy`` and ``math`` functions.
     """
     @abstractmethod
     def magnitude(self, distance: float) -> float:
-        """The signed force :math:`f(r)` in newton at a distance in metre:
-        positive repels, negative attracts."""
+        """:math:`f(r)` in newton at a distance in metre: positive repels."""
 
     def sample_interactions(self, rng: np.random.Generator, num_systems: int,
                             num_particles: int) -> np.ndarray:
-        """Draws who interacts with whom, boolean and symmetric ``[S, N, N]``;
-        by default as the paper's springs: random pairs, as many as a number
-        that is uniform from none to all."""
+        """Draws who interacts, boolean and symmetric ``[S, N, N]``; by default
+        as the paper's springs: random pairs, of a uniformly random number."""
         receiver, sender = np.tril_indices(num_particles, -1)
         rank = _random_ranks(rng, num_systems, len(receiver))
         count = rng.integers(0, len(receiver), num_systems, endpoint=True)
@@ -39,9 +35,8 @@ class Force(ABC):
 
 @dataclass(frozen=True)
 class Spring(Force):
-    r"""Ideal spring of zero length (I-springs of the paper's section
-    "Simulations"): :math:`f(r) = -k r`, with the stiffness :math:`k` in newton
-    per metre."""
+    r"""The paper's I-springs, of zero length: :math:`f(r) = -k r`, with the
+    stiffness :math:`k` in newton per metre."""
     stiffness: float = 0.1
 
     def magnitude(self, distance: float) -> float:
@@ -50,9 +45,8 @@ class Spring(Force):
 
 @dataclass(frozen=True)
 class Charge(Force):
-    r"""Coulomb's repulsion of two unit charges (charges of the paper's section
-    "Simulations"): :math:`f(r) = C / r^2`, with the strength :math:`C` in
-    newton square metre."""
+    r"""The paper's unit charges: :math:`f(r) = C / r^2`, with the strength
+    :math:`C` in newton square metre."""
     strength: float = 0.2
 
     def magnitude(self, distance: float) -> float:
@@ -71,9 +65,8 @@ class Charge(Force):
 
 @dataclass(frozen=True)
 class FiniteSpring(Force):
-    r"""Spring of finite length (F-springs of the paper's section
-    "Simulations"): :math:`f(r) = -k (r - l)`, with the stiffness :math:`k` in
-    newton per metre and the length at rest :math:`l` in metre."""
+    r"""The paper's F-springs: :math:`f(r) = -k (r - l)`, with the stiffness
+    :math:`k` in newton per metre and the length at rest :math:`l` in metre."""
     stiffness: float = 0.1
     length: float = 1.0
 
@@ -86,10 +79,8 @@ class SoftCharge(Force):
     r"""Coulomb's force without its pole (Plummer's softening):
     :math:`f(r) = C r / (r^2 + \epsilon^2)^{3/2}`, with the potential energy
     :math:`C / \sqrt{r^2 + \epsilon^2}`, the strength :math:`C` in newton
-    square metre and the softening :math:`\epsilon` in metre; at ten times that
-    distance, 1.5 % of Coulomb's force are missing. Opposite charges that meet
-    would otherwise gain any speed, which no step of a fixed length can follow.
-    """
+    square metre and the softening :math:`\epsilon` in metre. Opposite charges
+    that meet would otherwise gain any speed, which no fixed step can follow."""
     strength: float = 1.0
     softening: float = 0.1
 
@@ -100,5 +91,4 @@ class SoftCharge(Force):
 
 def _random_ranks(rng: np.random.Generator, num_systems: int,
                   size: int) -> np.ndarray:
-    """A random order of ``size`` things for each system."""
     return rng.permuted(np.tile(np.arange(size), (num_systems, 1)), axis=1)

@@ -23,20 +23,18 @@ class Kuramoto(System):
     Each pair is coupled, :math:`a_{ij} = 1`, with probability 1/2; intrinsic
     frequencies are uniform on :math:`[1, 10)`, initial phases on
     :math:`[0, 2 \pi)`. The sign is that of the simulator NRI used (D. Laszuk's
-    ``kuramoto.py``) and of Kuramoto's own equation: coupled oscillators
-    synchronise. NRI's text has the other one, which is ``coupling=-1``.
+    ``kuramoto.py``): coupled oscillators synchronise. NRI's text has the other
+    one, which is ``coupling=-1``.
 
-    The features of an oscillator are :math:`\cos\theta_i`,
-    :math:`\sin\theta_i`, in place of a position, and :math:`d\theta_i / dt`,
-    :math:`\omega_i` in radian per second, in place of a velocity. NRI has no
-    cosine, and scales each trajectory by itself.
+    Features are :math:`\cos\theta_i, \sin\theta_i` in place of a position, and
+    :math:`d\theta_i / dt, \omega_i` in radian per second. NRI has no cosine,
+    and scales each trajectory by itself.
 
     Args:
         coupling (float): Constant :math:`\kappa` in radian per second.
         min_frequency, max_frequency (float): Range of :math:`\omega`.
         num_frames (int): Number of frames.
-        step_size (float): Length in second of a step of the classical
-            Runge-Kutta method of fourth order.
+        step_size (float): Second of a Runge-Kutta step of fourth order.
         sample_every (int): Number of steps from one frame to the next.
     """
     coupling: float = 1.0

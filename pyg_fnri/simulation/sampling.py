@@ -16,10 +16,8 @@ CHUNK_SIZE = 1024
 def in_streams(draw: Callable[[np.random.Generator, int], np.ndarray],
                seed: int, quantity: int, num_systems: int) -> np.ndarray:
     """Draws a quantity (0 for initial positions, 1 for initial velocities, from
-    2 on for the layers of the graph) for groups of systems, each from its own
-    generator. The last group is drawn whole and cut: more systems leave the
-    first as they are. ``draw`` makes an array with the systems first, given a
-    generator and their number."""
+    2 on for layers) for groups of systems, each from its own generator. The
+    last group is drawn whole and cut: more systems leave the first as is."""
     groups = []
     for group in range(-(-num_systems // SYSTEMS_PER_STREAM)):
         stream = np.random.SeedSequence(seed, spawn_key=(quantity, group))
@@ -84,10 +82,9 @@ def graph_keys(edge_types: np.ndarray) -> np.ndarray:
     for any order of its particles. Two graphs that are not isomorphic may share
     a key; among 166,000 classes of five particles in two layers, no two do.
 
-    The colours of particles are refined by the colours of the others and the
-    types of the edges from and to them (Weisfeiler and Leman), all layers
-    together, once for each choice of a particle to tell apart first, which
-    tells apart regular graphs too.
+    Colours of particles are refined by edges and colours of the others
+    (Weisfeiler and Leman), once for each particle as the first to tell apart,
+    which tells apart regular graphs too.
     """
     return np.concatenate([
         _keys(edge_types[first:first + CHUNK_SIZE])

@@ -39,7 +39,6 @@ class System(ABC):
 
     @property
     def num_edge_types(self) -> List[int]:
-        """The number of edge types in each layer."""
         return list(self.layers.values())
 
     @property
@@ -51,9 +50,8 @@ class System(ABC):
                         num_particles: int) -> np.ndarray:
         """Draws edge types, int64 ``[S, L, N, N]``: row the receiver, column
         the sender, zero on the diagonal. The first of many graphs must be those
-        that fewer would be. By default, each pair has any of the types with the
-        same probability, whatever other pairs have; with two types this is how
-        NRI connects particles (Kipf et al. 2018, appendix B)."""
+        that fewer would be. By default, each pair has any type with the same
+        probability, as NRI's particles (Kipf et al. 2018, appendix B)."""
         receiver, sender = np.tril_indices(num_particles, -1)
         graphs = np.zeros(
             (num_systems, len(self.layers), num_particles, num_particles),
@@ -85,11 +83,10 @@ class System(ABC):
 
 @dataclass(frozen=True)
 class Newtonian(System):
-    """Particles of 1 kg that start at random and move under any mix of forces
-    in a box, as in the paper's section "Simulations". Each force is a layer
-    with the types 0 (no interaction) and 1, and draws its own graphs. Features
-    are positions in metre, then velocities in metre per second, half a step
-    behind.
+    """Particles of 1 kg under any mix of forces in a box, as in the paper's
+    section "Simulations". Each force is a layer with the types 0 and 1, and
+    draws its own graphs. Features are positions in metre, then velocities in
+    metre per second, half a step behind.
 
     Args:
         forces (sequence of Force): The forces, in the order of the layers.
@@ -129,8 +126,6 @@ class Newtonian(System):
 
     def draw_edge_types(self, seed: int, num_systems: int,
                         num_particles: int) -> np.ndarray:
-        """Draws the graph of each force by its
-        :meth:`~pyg_fnri.simulation.Force.sample_interactions`."""
         return draw_interactions(seed, self.forces, num_systems,
                                  num_particles).astype(np.int64)
 
@@ -140,7 +135,6 @@ class Newtonian(System):
 
     def _move(self, interactions: np.ndarray, seed: int, progress: bool,
               **initial: Any) -> np.ndarray:
-        """Moves particles from given or random initial states."""
         constants = {f.name: getattr(self, f.name) for f in fields(Newtonian)}
         run = simulate(num_systems=len(interactions),
                        num_particles=interactions.shape[-1], seed=seed,
@@ -169,11 +163,9 @@ class SignedCharges(Newtonian):
     0 (no interaction, which is never drawn), 1 (repulsion) and 2 (attraction),
     which ``forces`` are.
 
-    NRI's steps of fixed length and clamped forces change the energy at random
-    at each close encounter. Here, the force is softened
-    (:class:`~pyg_fnri.simulation.SoftCharge`) and not clamped, steps are half
-    as long, and velocities are those at the instant of the frame, which makes
-    the integration one of second order. ``datasets/README.md`` has its errors.
+    NRI's clamped forces change the energy at random at each close encounter.
+    Here, the force is softened (:class:`~pyg_fnri.simulation.SoftCharge`) and
+    not clamped, steps are half as long, and velocities are those of the frame.
     """
     forces: Tuple[Force, ...] = (SoftCharge(), SoftCharge(-1.0))
     num_steps: int = 20_000
@@ -214,7 +206,6 @@ class SignedCharges(Newtonian):
         return x
 
     def _force(self, graphs: np.ndarray, position: np.ndarray) -> np.ndarray:
-        """The force on each particle at positions ``[S, N, D]``."""
         difference = position[:, :, None] - position[:, None]
         distance = np.sqrt((difference**2).sum(-1))
         magnitude = sum(

@@ -30,11 +30,8 @@ compiled = njit(error_model='numpy', nogil=True)
 
 def in_threads(function: Callable[[int], None], starts: range,
                progress: bool) -> None:
-    """Calls a function with each start, with a progress bar on standard error.
-
-    In threads of Python, as compiled code releases the interpreter's lock:
-    unlike numba's own, they may run beside each other and after a fork.
-    """
+    """Calls a function with each start, in threads of Python: unlike numba's
+    own, they may run beside each other and after a fork."""
     num_threads = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
     with ThreadPoolExecutor(num_threads) as pool:
         try:
@@ -48,8 +45,7 @@ def in_threads(function: Callable[[int], None], starts: range,
 
 
 def compile_force(force: Force) -> Tuple[Callable, Any]:
-    """The compiled magnitude of a force, and the constants by name that take
-    the place of its ``self``."""
+    """A force's compiled magnitude, and the constants in place of `self`."""
     cls = type(force)
     names = [field.name for field in fields(force)]  # type: ignore[arg-type]
     try:
@@ -72,9 +68,8 @@ def compile_force(force: Force) -> Tuple[Callable, Any]:
 @cache
 def compile_time_loop(classes: Tuple[Type[Force], ...],
                       num_dimensions: int) -> Callable:
-    """Builds the time loop for given kinds of forces. As the number of
-    dimensions is a constant too, the innermost loop is plain arithmetic on
-    contiguous arrays, which LLVM turns into vector instructions."""
+    """Builds the time loop for kinds of forces. With constant dimensions, the
+    innermost loop is plain arithmetic, which LLVM vectorises."""
     total_magnitude: Callable = _no_force
     for index, cls in enumerate(classes):
         total_magnitude = _add_force(total_magnitude, _compile_magnitude(cls),
@@ -149,8 +144,7 @@ def _no_force(parameters, interacts, distance):  # type: ignore[no-untyped-def]
 
 
 def _add_force(previous: Callable, magnitude: Callable, index: int) -> Callable:
-    """Adds one more force to a sum of forces: a chain of functions instead of
-    a loop, as numba has no loop over values of different types."""
+    """Adds a force: numba has no loop over values of different types."""
     bit = 1 << index
 
     @compiled
@@ -166,8 +160,7 @@ def _add_force(previous: Callable, magnitude: Callable, index: int) -> Callable:
 
 
 def _is_outdated(magnitude: Callable, constants: Any, force: Force) -> bool:
-    """Whether a force gives other values than when it was compiled, which
-    froze what its code takes from elsewhere."""
+    """Whether what a force's code takes from elsewhere changed since."""
     for distance in np.geomspace(0.05, 14, 16).tolist():
         try:
             value = force.magnitude(distance)

@@ -20,13 +20,7 @@ def save_checkpoint(module: RelationalInference, path: str) -> None:
 
 def load_checkpoint(path: str) -> RelationalInference:
     """Reads a trained module, in evaluation mode, on the CPU. Nothing in the
-    file is executed: it holds numbers and plain settings.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is no checkpoint, or its weights do not fit its own
-            settings.
-    """
+    file is executed; ValueError where it is no checkpoint."""
     if not os.path.isfile(path):
         raise FileNotFoundError(f"There is no checkpoint at '{path}'; train a "
                                 f"model first, which leaves a best.ckpt.")
@@ -36,9 +30,8 @@ def load_checkpoint(path: str) -> RelationalInference:
         module.load_state_dict(checkpoint['state_dict'])
     except Exception as error:  # Pickle raises whatever the bytes suggest.
         reason = ' '.join(f'{type(error).__name__}: {error}'.split())
-        raise ValueError(f"'{path}' is not a checkpoint that this version of "
-                         f"pyg_fnri can use; name one that its training has "
-                         f"written ({reason:.200}).") from error
+        raise ValueError(f"'{path}' is not a checkpoint of this pyg_fnri; name "
+                         f"one of its training ({reason:.200}).") from error
     return module.eval()
 
 
@@ -49,15 +42,10 @@ class MovableCheckpoint(ModelCheckpoint):
             return path and os.path.join(str(self.dirpath),
                                          os.path.basename(path))
 
-        paths = ('best_model_path', 'kth_best_model_path', 'last_model_path')
-        scores = state_dict['best_k_models'].items()
-        super().load_state_dict({
-            **state_dict, 'dirpath': self.dirpath,
-            **{
-                name: moved(state_dict[name])
-                for name in paths
-            }, 'best_k_models': {
-                moved(path): score
-                for path, score in scores
-            }
-        })
+        state = {**state_dict, 'dirpath': self.dirpath}
+        for name in ('best_model_path', 'kth_best_model_path',
+                     'last_model_path'):
+            state[name] = moved(state[name])
+        scores = state['best_k_models'].items()
+        state['best_k_models'] = {moved(path): score for path, score in scores}
+        super().load_state_dict(state)

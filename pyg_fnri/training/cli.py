@@ -27,8 +27,7 @@ class SimulatedData:
             (I+C+F), nri_springs, nri_charged or kuramoto.
         num_particles: Particles in a system.
         num_systems: Systems in each of the splits train, val and test.
-        split_by: `system`; or `graph`: no two splits share an interaction
-            graph, whatever the order of the particles.
+        split_by: `system`; or `graph`: no two splits share a graph.
     """
     name: str = 'springs_charges'
     num_particles: int = 5
@@ -38,21 +37,17 @@ class SimulatedData:
 
 @dataclass(frozen=True)
 class OwnData(Reading):
-    """A user's own trajectories, split 8 : 1 : 1 by system, or in time where
-    there is only one.
+    """A user's own trajectories, split 8 : 1 : 1 by system, or one in time.
 
     Args:
-        data: A .csv or .parquet file, an array [S, N, T, F] of positions, then
-            velocities, in .npy or .npz, or a folder that the research code of
-            NRI or fNRI has written.
-        edges: Candidate edges, a table with the columns sender, receiver and
-            perhaps system; all pairs by default.
+        data: A table .csv or .parquet, an array [S, N, T, F] of positions, then
+            velocities, .npy or .npz, or a folder of the code of NRI or fNRI.
+        edges: Table of candidates: sender, receiver, perhaps system; or all.
         interactions: The truth, to measure by, a row for each direction:
             sender, receiver, type and perhaps system and layer.
         window: Cut recordings into windows of so many frames.
         stride: Frames from one window to the next, a window by default.
-        neighbours: Only pairs of which one is among so many that come closest
-            to the other may interact.
+        neighbours: Only a particle and so many closest to it may interact.
         radius: Only pairs that come so close may interact.
     """
     data: Optional[str] = None
@@ -69,8 +64,8 @@ class Run:
     """What is looked at, where results go, and by what means.
 
     Args:
-        num_observed: Frames that the encoder sees, the first ones; the decoder
-            predicts as many, the last ones.
+        num_observed: First frames, that the encoder sees; as many last ones
+            are predicted.
         directed: Infer each direction of a pair by itself, as `paper` does.
         out: The directory where results go.
         resume: Go on with the run in it.
@@ -102,9 +97,7 @@ class Run:
 
 class OptionParser(argparse.ArgumentParser):
     """Options made of the fields of dataclasses, with the texts of their
-    docstrings. ``--help`` shows some of them, ``--help-options`` the others,
-    which ``--option NAME=VALUE`` sets as well. What is not given is missing in
-    the result."""
+    docstrings. What is not given is missing in the result."""
     def __init__(self, description: Optional[str]) -> None:
         super().__init__(description=description, fromfile_prefix_chars='@',
                          formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -121,8 +114,7 @@ class OptionParser(argparse.ArgumentParser):
 
     def add_fields(self, title: str, cls: type, shown: Sequence[str] = (),
                    others: Optional[Sequence[str]] = None) -> None:
-        """Adds fields of a dataclass under a heading: those that `--help`
-        shows, and others, by default all of them."""
+        """Adds fields that `--help` shows, and others, by default all."""
         texts, hints = _docstring_args(cls), get_type_hints(cls)
         fields = {field.name: field for field in dataclasses.fields(cls)}
         group, lines = self.add_argument_group(title), [f'{title}:']
@@ -176,8 +168,7 @@ def given(args: argparse.Namespace, *classes: type) -> dict[str, Any]:
 
 
 def describe_data(args: argparse.Namespace) -> dict[str, Any]:
-    """The data set, as :func:`~pyg_fnri.datasets.spec.open_dataset` takes
-    it."""
+    """What :func:`~pyg_fnri.datasets.spec.open_dataset` takes."""
     own, simulated = given(args, OwnData), given(args, SimulatedData)
     run = Run(**given(args, Run))
     misplaced = own if 'data' not in own else simulated
@@ -186,14 +177,11 @@ def describe_data(args: argparse.Namespace) -> dict[str, Any]:
         raise ValueError(f"{min(misplaced)} is for {kind} data alone; leave "
                          f"it out, or say by data whose they are.")
     if not own:
-        simulation = dataclasses.asdict(SimulatedData(**simulated))
-        return {**simulation, 'seed': run.data_seed}
+        return {**vars(SimulatedData(**simulated)), 'seed': run.data_seed}
     reading = given(args, Reading)
-    return describe_files(
-        num_observed=run.num_observed, directed=run.directed,
-        seed=run.data_seed, reading=reading,
-        **{name: own[name]
-           for name in own.keys() - reading.keys()})
+    own = {name: own[name] for name in own.keys() - reading.keys()}
+    return describe_files(num_observed=run.num_observed, directed=run.directed,
+                          seed=run.data_seed, reading=reading, **own)
 
 
 @contextmanager

@@ -18,28 +18,23 @@ REGIMES = ('learned', 'supervised', 'true_graph')
 
 @dataclass(frozen=True)
 class Config:
-    """All that a checkpoint needs, besides its weights, to be used again;
-    numbers and paths of other libraries become Python's own.
+    """All that a checkpoint needs besides its weights, in plain values.
 
     Args:
         in_channels: Number of features of a particle in a frame.
         num_observed: Number of frames that the encoder sees.
-        num_edge_types: Number of types of each layer-graph, no interaction
-            included.
+        num_edge_types: Types in each layer-graph, no interaction included.
         names: What each layer-graph stands for, where known.
         model: `nri`, `fnri` or `sfnri`.
-        regime: `learned`: without labels; `supervised`: the encoder alone, on
-            true graphs; `true_graph`: the decoder alone, given them.
+        regime: `learned`, without labels; the encoder alone, `supervised`, or
+            the decoder alone, `true_graph`, on true graphs.
         recipe: `quick`: minutes on two cores; `paper`: as published, 500
             epochs; `em`: quick, then laws and graphs fitted in turn.
         options: The fields of the recipe that differ from its defaults.
-        unsplit: Whether the decoder has to reconstruct the frames that the
-            encoder sees, as NRI did, rather than predict those that follow.
+        unsplit: Reconstruct the frames that the encoder sees, as NRI did.
         seed: Seed of weights, shuffling and samples.
-        data: Where the training data came from, for
-            :func:`~pyg_fnri.datasets.spec.open_dataset`.
-        laws: Arguments of the :class:`~pyg_fnri.nn.ForceLawDecoder` that has
-            taken the decoder's place, if one has.
+        data: What :func:`~pyg_fnri.datasets.spec.open_dataset` takes.
+        laws: Of a :class:`~pyg_fnri.nn.ForceLawDecoder` as the decoder.
         residual: Hidden units of the network that corrects laws, if one does.
     """
     in_channels: int
@@ -78,8 +73,7 @@ class Config:
         asked = true if num_edge_types is None else list(num_edge_types)
         if not asked:
             raise ValueError("These data have no truth; say what to look for "
-                             "by num_edge_types, such as 2 2 for two layers of "
-                             "interaction or none.")
+                             "by num_edge_types, such as 2 2.")
         if true and asked != true:
             raise ValueError(f"num_edge_types is {asked}, but the truth has "
                              f"{true}; leave it out, or the truth.")

@@ -27,7 +27,7 @@ from pyg_fnri.training.trainer import (make_trainer, quiet_lightning,
 
 class ExpectationMaximisation:
     """Finds force laws from where the training of a model has ended, then
-    teaches its encoder the graphs that they lead to. No label is looked at.
+    trains its encoder on the graphs that they lead to. No label is looked at.
 
     1. Laws and graphs of some training systems are fitted in turn: laws.ckpt,
        and em.csv and em.png with a row per iteration.
@@ -36,44 +36,34 @@ class ExpectationMaximisation:
        place they take: check.txt.
     4. The result: best.ckpt.
 
-    Whoever resumes keeps the files of finished stages; the second one goes on
-    from its last checkpoint.
-
     Args:
-        config (Config): Of the model to start from; its seed is that of all
-            randomness here.
-        settings (EMSettings): Numbers of systems and steps; motion.
-        train (Systems): The training split.
-        val (Systems): The validation systems to look at.
-        out (str): The directory.
-        val_every (int): Steps between validations of the encoder.
-        accelerator (str): For the encoder, as Lightning has it.
+        config: Of the model to start from, and the seed of all randomness.
+        settings: Numbers of systems and steps; motion.
+        train, val: The splits.
+        out: The directory.
+        val_every: Steps between validations of the encoder.
+        accelerator: For the encoder, as Lightning has it.
     """
     def __init__(self, config: Config, settings: EMSettings, train: Systems,
                  val: Systems, out: str, val_every: int = 1_000,
                  accelerator: str = 'auto') -> None:
         if config.unsplit:
-            raise ValueError("Laws are not for a model that is unsplit; leave "
-                             "that out, or take another recipe.")
+            raise ValueError("Laws are not for unsplit; leave that out.")
         batch_size = config.build_recipe().batch_size
         num_distilled = min(settings.num_distilled, len(train))
         if settings.num_distilled and num_distilled < batch_size:
             raise ValueError(f"num_distilled is {num_distilled}, less than a "
-                             f"batch of {batch_size}; raise it, or set it to 0 "
-                             f"to leave the encoder as it is.")
+                             f"batch of {batch_size}; raise it, or take 0.")
         interval = settings.interval or frame_interval(config.data, train)
         if interval is None:
-            raise ValueError("The time between two frames is not known of "
-                             "arrays; say it by interval.")
+            raise ValueError("Arrays do not tell the time between two frames; "
+                             "say it by interval.")
         half_width = settings.half_width
         if half_width is None:
             half_width = box_half_width(train)
-        self.settings = settings
-        self.train = train
-        self.val = val
-        self.out = out
-        self.val_every = val_every
-        self.accelerator = accelerator
+        self.settings, self.out = settings, out
+        self.train, self.val = train, val
+        self.val_every, self.accelerator = val_every, accelerator
         #: Time between frames, and walls.
         self.motion = {'interval': interval, 'half_width': half_width or None}
         systems = next(iter(SystemLoader(train, settings.num_fitted)))
@@ -81,9 +71,8 @@ class ExpectationMaximisation:
 
     def run(self, guess: RelationalInference,
             resume: bool = False) -> RelationalInference:
-        """All stages from a trained model, on the CPU, or those that are left
-        where a run of the same guess and settings is resumed; gives the module
-        of best.ckpt, in evaluation mode."""
+        """All stages from a trained model, on the CPU, or those left of a run
+        that is resumed; gives the module of best.ckpt, for evaluation."""
         guess.require('encoder')
         laws, best = (os.path.join(self.out, name)
                       for name in ('laws.ckpt', 'best.ckpt'))
@@ -130,8 +119,7 @@ class ExpectationMaximisation:
         if not found.confirmed:
             warnings.warn(
                 f"Of {len(found.starts)} starts, one alone found these laws; "
-                f"it may have got stuck: compare with another seed, and keep "
-                f"what has the lower held-out cost.", stacklevel=2)
+                f"compare the held-out cost with another seed's.", stacklevel=2)
         _write_history(pd.DataFrame(rows), self.out)
         return module.eval()
 
@@ -144,8 +132,7 @@ class ExpectationMaximisation:
                 rich.progress.track(SystemLoader(systems, 500), 'inferring',
                                     transient=True, disable=_no_terminal()))
             for systems in (self.train[:self.settings.num_distilled], self.val))
-        # Laws allow turned and mirrored systems, but data far from the origin
-        # would come to lie elsewhere.
+        # Data far from the origin would be turned to elsewhere.
         scaling = module.model.scaling
         centred = bool((scaling.offset.abs() < 0.25 * scaling.scale).all())
         recipe = replace(
@@ -173,8 +160,7 @@ class ExpectationMaximisation:
 
     def check(self, module: RelationalInference,
               guess: RelationalInference) -> None:
-        """Prints and writes whether the laws' assumptions hold in up to 200
-        validation systems; a single one cannot tell."""
+        """Tells whether the laws' assumptions hold; one system cannot."""
         held_out = next(iter(SystemLoader(self.val, 200)))
         if held_out.num_graphs < 2:
             return

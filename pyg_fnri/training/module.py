@@ -24,20 +24,18 @@ class RelationalInference(pl.LightningModule):
     """Trains any :class:`~pyg_fnri.nn.RelationalAutoEncoder` without labels.
 
     Batches hold :obj:`x` (observed), :obj:`y` (to predict), :obj:`edge_index`
-    and, where known, :obj:`mass` and :obj:`edge_label`, by which accuracy is
-    measured; labels are never trained on.
+    and, where known, :obj:`mass` and :obj:`edge_label`, to measure accuracy.
 
     Args:
-        model (RelationalAutoEncoder): The model.
-        recipe (Recipe): What to minimise, and how.
-        config (Config): How to build both again, saved with the weights.
+        model: The model.
+        recipe: What to minimise, and how.
+        config: How to build both again, saved with the weights.
     """
     #: What the best checkpoint has the lowest or highest of.
     monitor = ('val_loss', 'min')
     #: The parts of the model that this regime trains.
     trained: tuple[str, ...] = ('encoder', 'decoder')
-    #: The graphs to learn where they are given, the truth or another attribute
-    #: in the latent graph's own layers and types.
+    #: Given graphs to learn: the truth, or others in the model's own types.
     target = 'edge_label'
 
     def __init__(self, model: RelationalAutoEncoder, recipe: Recipe,
@@ -57,15 +55,15 @@ class RelationalInference(pl.LightningModule):
         self._frozen: list[torch.nn.Parameter] = []
 
     def fit_units(self, x: Tensor) -> None:
-        """Fits all units to the training split's trajectories, whole,
+        """Fits all units to whole trajectories of the training split,
         :obj:`[num_nodes, T, num_features]`; before training."""
         self.units.fit(x)
         self.linear_step.fit(self.units(x))
         self.recipe.fit_units(self.model, x)
 
     def true_types(self, batch: Data) -> Tensor:
-        """The true graph in the latent graph's own layers and types, which
-        for NRI are one layer of joint types, :obj:`[num_edges, num_layers]`."""
+        """The true graph in the model's own layers and types (NRI's: one
+        layer of joint types), :obj:`[num_edges, num_layers]`."""
         if 'edge_label' not in batch:
             raise ValueError("These systems have no true graph edge_label; "
                              "train without it, by the regime 'learned'.")
@@ -89,10 +87,8 @@ class RelationalInference(pl.LightningModule):
         nll = recipe.reconstruction(self.model, batch,
                                     per_mass(edge_attr, batch), self.generator)
         kl = kl_divergence(latent.kl(logits), batch.num_nodes)
-        self.log_dict({
-            'train_loss': nll + kl,
-            'train_kl': kl
-        }, batch_size=batch.num_graphs)
+        self.log_dict(dict(train_loss=nll + kl, train_kl=kl),
+                      batch_size=batch.num_graphs)
         return nll + kl + self._penalty()
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
@@ -107,8 +103,7 @@ class RelationalInference(pl.LightningModule):
                 self.log(f'val_{name}', value)
 
     def accuracies(self, edge_type: Tensor, data: Data) -> dict[str, float]:
-        """Strict edge accuracies of a graph of given systems, combined and
-        by layer-graph; none where there is no truth."""
+        """Edge accuracies, combined and by layer; none without truth."""
         if 'edge_label' not in data:
             return {}
         self.accuracy.update(edge_type, data.edge_label)
@@ -120,18 +115,17 @@ class RelationalInference(pl.LightningModule):
         return names[layer] if layer < len(names) else str(layer)
 
     def with_laws(self, **laws: Any) -> 'RelationalInference':
-        """A copy whose decoder is force laws, yet to be fitted: a
-        :class:`~pyg_fnri.nn.ForceLawDecoder` of these arguments."""
+        """A copy whose decoder is a :class:`~pyg_fnri.nn.ForceLawDecoder` of
+        these arguments, yet to be fitted."""
         return self._rebuilt(replace(self.config, laws=laws, residual=None))
 
     def with_residual(self, hidden_channels: int = 64) -> 'RelationalInference':
         """A copy of a module of fitted laws, which stay as they are, with a
-        network for what they miss, :class:`~pyg_fnri.nn.ResidualForceLaws`,
-        yet to be trained: by :class:`TrueGraphPrediction`, say."""
+        network for what they miss, yet to be trained:
+        :class:`~pyg_fnri.nn.ResidualForceLaws`."""
         layer = self.model.decoder.layer
         if not isinstance(layer, ForceLawDecoder):
-            raise TypeError("Only force laws can have a residual; see "
-                            "with_laws.")
+            raise TypeError('Only force laws have a residual; see with_laws.')
         out = self._rebuilt(replace(self.config, residual=hidden_channels))
         corrected: Any = out.model.decoder.layer
         corrected.law.load_state_dict(layer.law.state_dict())
@@ -150,13 +144,12 @@ class RelationalInference(pl.LightningModule):
         """Makes sure that this regime has trained parts of the model."""
         for part in parts:
             if not self.is_trained(part):
-                raise ValueError(f"This needs a trained {part}, but the regime "
-                                 f"'{self.config.regime}' trains none; take a "
-                                 f"checkpoint of the regime 'learned'.")
+                raise ValueError(
+                    f"This needs a trained {part}, which the regime "
+                    f"{self.config.regime} has not; take learned.")
 
     def is_trained(self, part: str) -> bool:
-        """Whether a part of the model is not as it was drawn: this regime
-        trains it, or force laws have taken its place."""
+        """Whether a part is trained, or force laws have taken its place."""
         fitted = part == 'decoder' and self.config.laws is not None
         return fitted or part in self.trained
 
@@ -170,10 +163,8 @@ class RelationalInference(pl.LightningModule):
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.Adam(self.model.parameters(),
                                      lr=self.recipe.learning_rate, fused=True)
-        return {
-            'optimizer': optimizer,
-            'lr_scheduler': self.recipe.schedule(optimizer)
-        }
+        return dict(optimizer=optimizer,
+                    lr_scheduler=self.recipe.schedule(optimizer))
 
     def setup(self, stage: str) -> None:
         # Several devices wait for gradients of all that could have some.
@@ -207,9 +198,8 @@ class RelationalInference(pl.LightningModule):
         self._generator_state = checkpoint['generator']
 
     def _log_prediction(self, batch: Data, edge_type: Tensor) -> None:
-        """Loss of what a graph predicts, and errors of rollouts beside those
-        without interactions, in the paper's unit, 1e-5 of min-max units
-        squared."""
+        """Loss given a graph, and errors of rollouts beside those without
+        interactions, in the paper's 1e-5 min-max units squared."""
         model, recipe = self.model, self.recipe
         edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
         report = {'val_loss': recipe.reconstruction(model, batch, edge_attr)}
@@ -217,29 +207,27 @@ class RelationalInference(pl.LightningModule):
         rollout = model.decode(batch.y, batch.edge_index, edge_attr, steps)
         first = model.decoder.burn_in - 1
         rollout, y = (self.units(x)[:, first:] for x in (rollout, batch.y))
-        rollouts = {
-            'rollout': rollout,
-            'static': static_rollout(y, steps),
-            'linear': linear_rollout(self.linear_step, y, steps)
-        }
-        for name, out in rollouts.items():
+        for name, out in (('rollout', rollout), ('static',
+                                                 static_rollout(y, steps)),
+                          ('linear', linear_rollout(self.linear_step, y,
+                                                    steps))):
             report[f'val_{name}_mse'] = 1e5 * mse_loss(out, y[:, 1:])
         self.log_dict(report, batch_size=batch.num_graphs, sync_dist=True)
 
     def _log_posterior(self, batch: Data, edge_type: Tensor,
                        posterior: Sequence[Tensor]) -> None:
-        """What can be known of inferred graphs, means over layers: relative
-        entropy of the posterior, the share of pairs whose directions differ;
-        with the truth, accuracies."""
+        """Means over layers: relative entropy of the posterior, the share of
+        pairs whose directions differ; with the truth, accuracies."""
         def log(name: str, shares: list[Tensor], number: int) -> None:
             self.log(f'val_{name}_share',
                      torch.stack(shares).mean().float(), batch_size=number,
                      sync_dist=True)
 
         if len(edge_type):
-            log('entropy', [
+            entropy = [
                 posterior_entropy(q) / math.log(q.size(-1)) for q in posterior
-            ], len(edge_type))
+            ]
+            log('entropy', entropy, len(edge_type))
         reverse = reverse_edges(batch.edge_index)
         edge = torch.arange(len(reverse), device=reverse.device)
         num_pairs = int((edge < reverse).sum())
@@ -254,10 +242,13 @@ class RelationalInference(pl.LightningModule):
         """Of what the metric has seen, which is then forgotten."""
         combined, layers, _ = self.accuracy.compute()
         self.accuracy.reset()
-        names = ['accuracy'] + [
-            f'accuracy_{self.layer_name(k)}' for k in range(len(layers))
-        ]
-        return dict(zip(names, (combined, *layers)))
+        return {
+            'accuracy': combined,
+            **{
+                f'accuracy_{self.layer_name(k)}': layer
+                for k, layer in enumerate(layers)
+            }
+        }
 
     def _penalty(self) -> Tensor:
         """The recipe's L2 term on the encoder's weights."""
@@ -269,7 +260,7 @@ class RelationalInference(pl.LightningModule):
 
 class SupervisedInference(RelationalInference):
     """Trains the encoder alone on given graphs, by cross-entropy, binary for
-    sfNRI (section "Experimental Details" of the paper, *supervised*)."""
+    sfNRI ("Experimental Details" of the paper, *supervised*)."""
     monitor = ('val_accuracy', 'max')
     trained = ('encoder', )
 

@@ -20,29 +20,19 @@ from pyg_fnri.nn import (NRI, SFNRI, CNNEncoder, Decoder, LinearStep,
                          Scaling, StandardScaling)
 from pyg_fnri.transforms import random_symmetries
 
-
-def _mlp_decoder(channels: int, edge_dim: int, hidden_channels: int,
-                 burn_in: int) -> Decoder:
-    return RolloutDecoder(
-        MultiplexConv(channels, channels, edge_dim, hidden_channels))
-
-
-def _gru_decoder(channels: int, edge_dim: int, hidden_channels: int,
-                 burn_in: int) -> Decoder:
-    return RecurrentDecoder(
-        RecurrentConv(channels, channels, edge_dim, hidden_channels), burn_in)
-
-
 #: Encoders by name: of features, frames, logits, hidden units and dropout.
 ENCODERS: dict[str, Callable[..., torch.nn.Module]] = {
     'mlp': MLPEncoder,
-    'cnn':
-    lambda in_channels, num_steps, *sizes: CNNEncoder(in_channels, *sizes)
+    'cnn': lambda channels, num_steps, *sizes: CNNEncoder(channels, *sizes)
 }
 #: Decoders by name: of features, edge channels, hidden units and `burn_in`.
-DECODERS: dict[str, Callable[[int, int, int, int], Decoder]] = {
-    'mlp': _mlp_decoder,
-    'gru': _gru_decoder
+DECODERS: dict[str, Callable[..., Decoder]] = {
+    'mlp':
+    lambda channels, *sizes, burn_in: RolloutDecoder(
+        MultiplexConv(channels, channels, *sizes)),
+    'gru':
+    lambda channels, *sizes, burn_in: RecurrentDecoder(
+        RecurrentConv(channels, channels, *sizes), burn_in)
 }
 
 
@@ -67,11 +57,9 @@ class Recipe(ABC):
         hard: Whether samples are one-hot, with the gradient of soft ones.
         dropout: Probability of the dropout in the encoder's hidden layers.
         l2: Weight of the encoder's squared weights in the loss.
-        drop_null: Whether type 0 of each layer-graph is no interaction,
-            without a network of its own.
+        drop_null: Whether type 0 of each layer-graph has no network.
         undirected: Whether both directions of a pair are one interaction.
-        null_prior: Prior probability of type 0 in each layer-graph, high for
-            sparse graphs; uniform by default.
+        null_prior: Prior of type 0 in each layer-graph; uniform by default.
         encoder: `mlp`, or `cnn`, convolutions over time, of any length.
         decoder: `mlp`, or `gru`, which remembers the states before.
         burn_in: True states that a `gru` decoder sees first.
@@ -110,8 +98,7 @@ class Recipe(ABC):
 
     @classmethod
     def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
-        """The fields that are set otherwise for a model or a regime
-        (:obj:`'learned'`, :obj:`'supervised'` or :obj:`'true_graph'`)."""
+        """The fields that are set otherwise for a model or a regime."""
         return {}
 
     def build(self, model: type[NRI], in_channels: int, num_steps: int,
@@ -136,7 +123,8 @@ class Recipe(ABC):
                                          out.latent.num_logits)
         out.decoder = DECODERS[self.decoder](in_channels,
                                              out.latent.num_channels,
-                                             self.hidden_channels, self.burn_in)
+                                             self.hidden_channels,
+                                             burn_in=self.burn_in)
         return out
 
     def build_encoder(self, in_channels: int, num_steps: int,
@@ -146,17 +134,15 @@ class Recipe(ABC):
                                       self.hidden_channels, self.dropout)
 
     def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
-        """Fits the units of the model to trajectories of the training split,
-        :obj:`[num_nodes, T, num_features]`."""
+        """Fits the model's units to :obj:`[num_nodes, T, num_features]`."""
         model.scaling.fit(x)
 
     @abstractmethod
     def reconstruction(self, model: RelationalAutoEncoder, data: Data,
                        edge_attr: Tensor,
                        generator: Optional[torch.Generator] = None) -> Tensor:
-        """The reconstruction term per particle, of the trajectories in
-        :obj:`data` given a graph; of random frames of them where
-        :obj:`generator` is given, of all otherwise."""
+        """The reconstruction term per particle, given a graph; of random
+        frames where :obj:`generator` is given, of all otherwise."""
 
     @abstractmethod
     def schedule(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
@@ -199,29 +185,25 @@ class PaperRecipe(Recipe):
         return gaussian_nll(out, y[:, 1:], self.variance)
 
     def schedule(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        return {
-            'scheduler': StepLR(optimizer, step_size=200, gamma=0.5),
-            'interval': 'epoch'
-        }
+        scheduler = StepLR(optimizer, step_size=200, gamma=0.5)
+        return {'scheduler': scheduler, 'interval': 'epoch'}
 
 
 @dataclass(frozen=True)
 class QuickRecipe(Recipe):
     r"""Minutes on two cores instead of days.
 
-    Encoder and decoder work on the residual of a linear step
-    (:class:`~pyg_fnri.nn.LinearStep`) in standardised units; one-step targets
-    at random frames of both halves; a robust likelihood; samples at a high
+    Residuals of :class:`~pyg_fnri.nn.LinearStep` in standardised units; single
+    steps from random frames of both halves; a robust likelihood; a high
     temperature; the null channel dropped; both directions of a pair tied.
 
     Args:
         variance: Of the likelihood's core, in units of the linear residual.
         delta: Where its tails begin, in these units; inf for a Gaussian.
         num_frames: Random frames that each step predicts from.
-        pred_steps: Steps of the rollouts; with more than one, they run along
-            the second half alone.
-        focus: How far frames are drawn by the linear step's residual in them
-            (towards 1) rather than all alike (0); weights make up for it.
+        pred_steps: Steps of rollouts; more than one: second half alone.
+        focus: How far frames are drawn by the linear step's residual (towards
+            1) rather than all alike (0); weights make up for it.
         warmup_steps: Steps in which the learning rate rises linearly.
         final_rate: Where its cosine decay ends, as a fraction.
     """
@@ -255,15 +237,9 @@ class QuickRecipe(Recipe):
             return {'symmetries': True, 'max_steps': 12_000}
         if regime == 'true_graph':
             # Squared errors: what reports measure, once the graph is known.
-            return {
-                'hidden_channels': 128,
-                'learning_rate': 1.5e-3,
-                'max_steps': 8_000,
-                'delta': math.inf,
-                'num_frames': 8,
-                'focus': 0.5,
-                'symmetries': True
-            }
+            return dict(hidden_channels=128, learning_rate=1.5e-3,
+                        max_steps=8_000, delta=math.inf, num_frames=8,
+                        focus=0.5, symmetries=True)
         return {}
 
     def build(self, model: type[NRI], in_channels: int, num_steps: int,
@@ -334,12 +310,8 @@ def draw_frames(residual: Tensor, batch: Optional[Tensor], num_frames: int,
                 focus: float,
                 generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Draws frames of each system with replacement, a share :obj:`focus` of
-    them by the square of the residual :obj:`[num_nodes, T, num_features]`.
-
-    Returns:
-        The frames and their weights, with which sums over them are on average
-        those over all frames; :obj:`[num_nodes, num_frames]` each.
-    """
+    them by the square of the residual :obj:`[num_nodes, T, num_features]`; and
+    weights that make up for it; :obj:`[num_nodes, num_frames]` each."""
     if batch is None:
         batch = torch.zeros(residual.size(0), dtype=torch.long,
                             device=residual.device)
@@ -363,10 +335,9 @@ class EMSettings:
         max_starts: Starts at the most.
         num_distilled: Training systems whose graphs the encoder learns, or 0.
         distilled_steps: Steps of the optimiser in which it does.
-        interval: Time between two frames, in seconds or a table's own unit; by
-            default as the data tell, which arrays do not.
+        interval: Time between two frames, by default as the data tell.
         half_width: Distance from the origin to a wall, 0 for none; by default
-            as the simulation has it, and none for a user's data.
+            the simulation's.
     """
     num_fitted: int = 1_000
     num_pilot: int = 100
@@ -388,9 +359,7 @@ class EMSettings:
 
 @dataclass(frozen=True)
 class EMRecipe(EMSettings, QuickRecipe):
-    """The quick recipe, fewer steps of it, as the start of an
-    :class:`~pyg_fnri.training.ExpectationMaximisation`: four edges in five
-    are enough of one."""
+    """Fewer quick steps, to start expectation-maximisation from."""
     max_steps: int = 2_500
 
     def __post_init__(self) -> None:
@@ -400,9 +369,7 @@ class EMRecipe(EMSettings, QuickRecipe):
     @classmethod
     def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
         if regime != 'learned':
-            raise ValueError(
-                f"The regime of the recipe 'em' must be 'learned', "
-                f"but is '{regime}'.")
+            raise ValueError(f"The recipe em has no regime {regime}.")
         return super().defaults(model, regime)
 
 

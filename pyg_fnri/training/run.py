@@ -26,11 +26,9 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
         *, val_every: int = 1_000, accelerator: str = 'auto',
         resume: bool = False, overwrite: bool = False,
         command: Optional[Sequence[str]] = None) -> RelationalInference:
-    """Trains a model by its recipe; goes on to force laws by the recipe `em`.
-
-    Writes best.ckpt (lowest validation loss), last.ckpt, metrics.csv and
-    curves.png; the recipe `em` into out/quick, to go on as
-    :class:`ExpectationMaximisation` does.
+    """Trains a model by its recipe, to best.ckpt (lowest validation loss),
+    last.ckpt, metrics.csv and curves.png; by the recipe `em` into out/quick,
+    to go on by :class:`ExpectationMaximisation`. Gives the module of best.ckpt.
 
     Args:
         config: What is trained, and how.
@@ -40,9 +38,6 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
         accelerator: `auto`, `cpu`, `gpu`, ... as Lightning has it.
         resume, overwrite: Whether to go on with, or replace, the run in it.
         command: What command.txt says; by default, the program's own.
-
-    Returns:
-        The module of best.ckpt, in evaluation mode.
     """
     check_run(out, resume, overwrite)
     module, em = build_module(config), None
@@ -70,8 +65,7 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
 @rank_zero_only
 def check_run(out: str, resume: bool = False, overwrite: bool = False,
               needed: Sequence[str] = ()) -> None:
-    """Makes sure that a run can go to a directory, or on in it, and that none
-    of the files gets lost that are needed, or of no run."""
+    """Makes sure that a run loses no files that are needed, or of no run."""
     if resume:
         return
     files = os.listdir(out) if os.path.isdir(out) else []
@@ -79,8 +73,8 @@ def check_run(out: str, resume: bool = False, overwrite: bool = False,
         raise FileExistsError(f"'{out}' holds a run already; resume or "
                               f"overwrite it, or name another directory.")
     if files and 'command.txt' not in files:
-        raise FileExistsError(f"'{out}' holds files, but no run (it has no "
-                              f"command.txt); name another directory.")
+        raise FileExistsError(f"'{out}' holds files, but no command.txt of a "
+                              f"run; name another directory.")
     place = os.path.join(os.path.realpath(out), '')
     for path in needed:
         if os.path.realpath(path).startswith(place):
@@ -100,13 +94,11 @@ def _start_run(out: str, command: Sequence[str]) -> None:
 
 
 def _checkpoint_to_resume(out: str, stage: str, config: Config) -> str:
-    """The last checkpoint of a run, if its settings are those given; a run of
-    one stage may be made longer."""
+    """The last checkpoint of a run with these settings, limits aside."""
     last = os.path.join(out, stage, 'last.ckpt')
     if not os.path.exists(last):
-        raise FileNotFoundError(f"'{out}' holds no "
-                                f"{os.path.join(stage, 'last.ckpt')} to go on "
-                                f"from; start without resume.")
+        raise FileNotFoundError(f"There is no '{last}' to go on from; start "
+                                f"without resume.")
     old, new = (asdict(c) for c in (load_checkpoint(last).config, config))
     for settings in (old, new):
         settings['data'].pop('files', None)  # Digests tell if they were moved.
@@ -115,8 +107,7 @@ def _checkpoint_to_resume(out: str, stage: str, config: Config) -> str:
     for key in new:
         if old[key] != new[key]:
             raise ValueError(f"The run in '{out}' has {key} = {old[key]}, not "
-                             f"{new[key]}; resume it as {out}/command.txt "
-                             f"says.")
+                             f"{new[key]}; resume it by its command.txt.")
     return last
 
 

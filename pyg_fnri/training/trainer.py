@@ -24,14 +24,12 @@ from pyg_fnri.training.module import RelationalInference
 def make_trainer(module: RelationalInference, num_systems: int, out: str,
                  val_every: int = 1_000, accelerator: str = 'auto',
                  last: Optional[str] = None) -> pl.Trainer:
-    """Lightning's trainer for a new run in a directory, or one that goes on
-    from its last checkpoint; for a training split of so many systems."""
+    """Lightning's trainer, to a directory or on from its last checkpoint."""
     recipe = module.recipe
     num_steps = num_systems // recipe.batch_size
     if num_steps == 0:
-        raise ValueError(f"A batch takes {recipe.batch_size} systems, but the "
-                         f"training split has {num_systems}; lower "
-                         f"batch_size.")
+        raise ValueError(f"batch_size is {recipe.batch_size}, but there are "
+                         f"{num_systems} training systems; lower it.")
     end = min(n for n in (recipe.max_epochs * num_steps, recipe.max_steps)
               if n > 0)
     # A run shorter than the interval is still looked at when it ends.
@@ -60,8 +58,7 @@ def make_trainer(module: RelationalInference, num_systems: int, out: str,
 def train_module(trainer: pl.Trainer, module: RelationalInference,
                  train: InMemoryDataset, val: InMemoryDataset, out: str,
                  last: Optional[str] = None) -> RelationalInference:
-    """Trains a module, whose units are fitted, until the recipe's end, draws
-    the curves, and gives the best checkpoint's module."""
+    """Trains a module of fitted units; gives the best checkpoint's."""
     start = time.monotonic()
     generator = torch.Generator().manual_seed(module.config.seed)
     trainer.fit(
@@ -80,9 +77,8 @@ def train_module(trainer: pl.Trainer, module: RelationalInference,
 
 
 class ProgressLines(pl.Callback):
-    """One bar for the whole training, on a terminal, and a line after each
-    validation; in brackets the accuracies of single layers, and the errors of
-    the linear step and of standing still."""
+    """A bar, on a terminal, and a line after each validation; in brackets,
+    accuracies of layers, errors of the linear step and of standing still."""
     bars: Optional[rich.progress.Progress] = None
 
     def on_train_start(self, trainer: pl.Trainer,

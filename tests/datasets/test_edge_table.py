@@ -78,20 +78,6 @@ def test_types_that_depend_on_the_direction_are_reported():
     assert 'in 1 of 2 interactions' in report_one_way(types, ['A', 'B'])
 
 
-def test_own_edges_are_the_candidates(open_table):
-    edges = pd.DataFrame({
-        'system': ['A', 'A', 'C'],
-        'sender': ['c', 'a', 'w'],
-        'receiver': ['a', 'b', 'z']
-    })
-    dataset = open_table(parabolas.table(), edges=edges)
-    assert dataset[0].edge_index.tolist() == [[2, 0], [0, 1]]
-    assert dataset[1].edge_index.shape == (2, 0)
-    assert dataset[2].edge_index.tolist() == [[0], [3]]
-    with pytest.raises(ValueError, match="System 'A': .*self loops"):
-        open_table(parabolas.table(), edges=edges.assign(receiver=edges.sender))
-
-
 def test_truth_comes_from_the_tables_that_are_written(open_table, tmp_path):
     dataset = open_table(parabolas.table())
     batch = Batch.from_data_list(list(dataset))

@@ -76,20 +76,6 @@ def test_directed_interactions_have_row_receiver(make, tmp_path):
     assert 'in 1 of 1 interactions, first in system 3' in make().one_way
 
 
-def test_each_value_has_its_own_type(make, tmp_path):
-    values = (0, 0.5, 7)
-    arrays = write(tmp_path / 'data', values=values)
-    for split, theirs in (('train', 'train'), ('val', 'valid')):
-        dataset = make(split)
-        assert dataset.num_edge_types == [3]
-        assert dataset.edge_values == [list(values)]
-        for s, data in enumerate(dataset):
-            sender, receiver = data.edge_index
-            value = arrays['edges', theirs][s][receiver, sender]
-            of_type = np.array(values)[data.edge_label[:, 0]]
-            assert np.array_equal(of_type, value)
-
-
 def test_types_are_of_all_splits_and_of_each_layer(make, tmp_path):
     write(tmp_path / 'data', num_layers=2)
     for split, layers in (('train', (1, 0)), ('valid', (0.5, 0)), ('test',
@@ -164,13 +150,6 @@ def test_what_is_wrong_is_refused(make, tmp_path, change, error):
     change(tmp_path / 'data')
     with pytest.raises(error):
         make()
-
-
-def test_wrong_arguments_are_refused(make):
-    with pytest.raises(FileNotFoundError, match='loc_train.npy'):
-        make()
-    with pytest.raises(ValueError, match="split is 'valid'"):
-        make('valid')
 
 
 def test_names_are_numbers(make, tmp_path):

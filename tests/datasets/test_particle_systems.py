@@ -1,6 +1,4 @@
-import copy
 import importlib
-import os.path as osp
 import pickle
 from dataclasses import dataclass
 
@@ -9,13 +7,10 @@ import pytest
 import torch
 from few_systems import SIZES, assert_equal, systems
 from torch_geometric.data import Data
-from torch_geometric.loader import DataLoader
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.datasets.particle_systems import (FORCES, SYSTEMS, GraphSplit,
-                                                find_system)
+from pyg_fnri.datasets.particle_systems import SYSTEMS, GraphSplit, find_system
 from pyg_fnri.datasets.stored import SPLITS
-from pyg_fnri.loader import SystemLoader
 from pyg_fnri.simulation import (Charge, FiniteSpring, Force, Kuramoto,
                                  Newtonian, NRISprings, Spring, System,
                                  graph_keys, simulate)
@@ -44,8 +39,6 @@ def test_systems_keep_the_data_contract(root):
         assert torch.equal(data.edge_index, fully_connected(5))
         assert data.edge_label.shape == (20, 2)
         assert data.edge_label.dtype == torch.int64
-        assert set(data.edge_label.unique().tolist()) <= {0, 1}
-    assert dataset.num_node_features == 4
     # Positions change by about velocity times 0.1 s, and stay in the box.
     x = dataset.x
     drift = (x[:, 1:, :2] - x[:, :-1, :2]) - 0.1 * x[:, 1:, 2:]
@@ -73,23 +66,6 @@ def test_other_splits_do_not_change_one(root, tmp_path):
     assert systems(root, 'test',
                    num_systems=(1, 2, 3)).processed_dir == (test.processed_dir)
     assert_equal(systems(tmp_path, 'test', num_systems=(1, 1, 2)), test[:2])
-
-
-@pytest.mark.parametrize('name, num_types, num_forces', [('nri_springs', 2, 1),
-                                                         ('nri_charged', 3, 2),
-                                                         ('kuramoto', 2, 0)])
-def test_nris_systems(root, uncompiled_kuramoto, name, num_types, num_forces):
-    dataset = systems(root, 'test', name=name, num_particles=8)
-    assert len(dataset) == 3
-    assert dataset.num_edge_types == [num_types]
-    assert len(dataset.forces) == num_forces
-    assert dataset.frame_interval == 0.1
-    for data in dataset:
-        assert data.validate() and data.x.shape == (8, 99, 4)
-        assert data.edge_label.shape == (56, 1)
-        assert data.edge_label.max() < num_types
-    with open(osp.join(dataset.processed_dir, 'recipe.txt')) as file:
-        assert repr(dataset.system) in file.read()
 
 
 @dataclass(frozen=True)
@@ -133,31 +109,12 @@ def test_splits_by_graph_share_no_graph(tmp_path, calls):
     keys = [set(keys_of(part)) for part in parts]
     assert not (keys[0] & keys[1] or keys[0] & keys[2] or keys[1] & keys[2])
     assert min(map(len, keys)) > 5
-    # Of a random split, most are shared.
-    random = [
-        set(keys_of(systems(tmp_path, split, num_systems=sizes)))
-        for split in ('train', 'test')
-    ]
-    assert len(random[0] & random[1]) > len(random[1]) / 2
     # A smaller split is the beginning of a larger one.
     few = systems(tmp_path, 'test', num_systems=(3, 2, 20), split_by='graph')
     assert keys_of(few) == keys_of(parts[2])[:20]
     again = systems(tmp_path, 'test', num_systems=sizes, split_by='graph',
                     force_reload=True)
     assert_equal(again, parts[2])
-
-
-def test_it_behaves_as_any_other_data_set(root):
-    dataset = systems(root)
-    assert_equal(dataset[2:5], [dataset[i] for i in (2, 3, 4)])
-    assert_equal(dataset[:0.5].copy(), dataset[:4])
-    assert_equal(copy.deepcopy(dataset), dataset)
-    assert_equal(pickle.loads(pickle.dumps(dataset)), dataset)
-    for a, b in zip(SystemLoader(dataset[[3, 1, 2]], batch_size=2),
-                    DataLoader(dataset[[3, 1, 2]], batch_size=2)):
-        assert torch.equal(a.x, b.x)
-        assert torch.equal(a.edge_index, b.edge_index)
-        assert torch.equal(a.edge_label, b.edge_label)
 
 
 @pytest.mark.parametrize('arguments, error', [
@@ -178,11 +135,10 @@ def test_wrong_arguments_are_refused(tmp_path, arguments, error):
 
 def test_names_stand_for_systems():
     assert find_system() == ('springs_charges', SYSTEMS['springs_charges'])
-    for name, forces in FORCES.items():
-        assert find_system(name)[1] == Newtonian(forces)
-    assert [list(system.layers.values())
-            for system in SYSTEMS.values()] == [[2, 2], [2, 2, 2], [2], [3],
-                                                [2]]
+    assert [system.num_edge_types for system in SYSTEMS.values()] == [[2, 2],
+                                                                      [2, 2, 2],
+                                                                      [2], [3],
+                                                                      [2]]
     forces = [Spring(), Charge()]
     assert find_system('springs_charges', forces) == find_system()
     assert find_system(forces=forces)[0] == 'custom'
@@ -213,6 +169,7 @@ def test_systems_are_joined_as_pyg_collates_them(root):
         if size > 1:
             for key, value in slices.items():
                 assert torch.equal(value, dataset.slices[key])
+    assert_equal(pickle.loads(pickle.dumps(dataset)), dataset)
 
 
 def test_every_argument_changes_the_cache(tmp_path, calls):
@@ -276,9 +233,8 @@ def drawing(name, seed, num_particles=5):
     return draw
 
 
-@pytest.mark.parametrize('name, seed', [('springs_charges', 0),
-                                        ('nri_springs', 1)])
-def test_classes_of_graphs_are_split_about_8_to_1_to_1(name, seed):
+def test_classes_of_graphs_are_split_about_8_to_1_to_1():
+    name, seed = 'springs_charges', 0
     split = GraphSplit(drawing(name, 99), seed)
     graphs = drawing(name, 1)(20_000)
     keys, parts = graph_keys(graphs), split.splits(graphs)

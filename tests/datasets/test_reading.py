@@ -215,23 +215,6 @@ def test_files_are_told_apart_by_their_names(tmp_path):
             load(tmp_path / name)
 
 
-def test_tables_come_back_from_files(tmp_path):
-    frame = table().astype({'x': float}).assign(x=lambda t: t.x / 3)
-    frame.to_csv(tmp_path / 'τ.csv', index=False)
-    frame.to_csv(tmp_path / 't.csv.gz', index=False)
-    names = ['τ.csv', 't.csv.gz']
-    try:
-        frame.to_parquet(tmp_path / 't.parquet')
-        names.append('t.parquet')
-    except ImportError:
-        with pytest.raises(ImportError, match='pyarrow'):
-            (tmp_path / 't.parquet').write_bytes(b'PAR1')
-            load(tmp_path / 't.parquet')
-    for name in names:
-        for one, other in zip(read(tmp_path / name), read(frame)):
-            assert np.array_equal(one.x, other.x)
-
-
 class Dangerous:
     def __reduce__(self):
         return os.mkdir, ('executed', )

@@ -99,17 +99,6 @@ def test_data_may_be_moved(reopen, table, tmp_path):
         reopen(description, data=moved)
 
 
-def test_edges_and_truth_come_from_files(reopen, table, tmp_path):
-    edges = pd.DataFrame({'sender': [0, 1], 'receiver': [1, 2], 'type': [1, 0]})
-    edges.to_csv(tmp_path / 'edges.csv', index=False)
-    path = str(tmp_path / 'edges.csv')
-    dataset = reopen(describe_files(str(table), path, path, num_observed=6),
-                     'all')
-    assert pairs(dataset[0]) == {(0, 1), (1, 2)}
-    assert dataset[0].edge_label.tolist() == [[1], [0]]
-    assert dataset.num_edge_types == [2]
-
-
 def test_wrong_descriptions_are_refused(reopen, table):
     with pytest.raises(ValueError, match='does not tell which data set'):
         reopen({})

@@ -6,15 +6,8 @@ from torch_geometric.data import Batch
 
 from pyg_fnri.evaluation import evaluate
 from pyg_fnri.metrics import linear_rollout, static_rollout
-from pyg_fnri.nn import (
-    FNRI,
-    NRI,
-    SFNRI,
-    LinearStep,
-    MinMaxScaling,
-    RecurrentConv,
-    RecurrentDecoder,
-)
+from pyg_fnri.nn import (FNRI, NRI, SFNRI, LinearStep, MinMaxScaling,
+                         RecurrentConv, RecurrentDecoder)
 from pyg_fnri.transforms import SplitTrajectory
 
 
@@ -105,30 +98,6 @@ def test_rollout_errors_equal_a_computation_by_hand(model, make_model, systems,
                 mean(errors).item(), rel=1e-4)
 
 
-def test_batches_of_another_size_give_the_same(make_model, systems, batches,
-                                               units):
-    model = make_model(FNRI)
-    whole = evaluate(model, batches, units, [2, 2], horizons=(1, 10))
-    single = evaluate(model, systems, units, [2, 2], horizons=(1, 10))
-    assert single['num_systems'] == whole['num_systems']
-    assert single['edge_accuracy'] == whole['edge_accuracy']
-    for key in ('auroc', 'entropy', 'asymmetric_share', 'brier_score'):
-        assert single[key] == pytest.approx(whole[key], rel=1e-5)
-    for kind in ('rollout_mse', 'static_mse'):
-        assert single[kind] == pytest.approx(whole[kind], rel=1e-5)
-
-
-def test_no_truth_no_accuracy(make_model, systems, batches, units):
-    model = make_model(FNRI)
-    labelled = evaluate(model, batches, units, [2, 2])
-    for batch in batches:
-        del batch.edge_label
-    report = evaluate(model, batches, units, [2, 2])
-    assert 'edge_accuracy' in labelled and 'edge_accuracy' not in report
-    assert report['rollout_mse'] == labelled['rollout_mse']
-    assert len(report['entropy']) == len(report['asymmetry']) == 2
-
-
 def test_graphs_may_be_inferred_in_another_way(make_model, systems, batches,
                                                units):
     model = make_model(FNRI)
@@ -152,16 +121,6 @@ def test_graphs_may_be_inferred_in_another_way(make_model, systems, batches,
     report = evaluate(model, batches, units, [2, 2], (4, ), lambda batch:
                       (batch.edge_label, None))
     assert report.keys() == {'num_systems', 'rollout_mse', 'static_mse'}
-
-
-def test_an_encoder_alone_needs_no_continuation(make_model, batches, units):
-    model = make_model(FNRI)
-    whole = evaluate(model, batches, units, [2, 2])
-    for batch in batches:
-        del batch.y
-    report = evaluate(model, batches, units, [2, 2], horizons=())
-    assert whole.keys() - report.keys() == {'rollout_mse', 'static_mse'}
-    assert report == {key: whole[key] for key in report}
 
 
 def test_report_is_plain_and_the_model_is_as_before(make_model, batches, units):

@@ -8,16 +8,9 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from pyg_fnri.evaluation import (
-    check_results,
-    check_sizes,
-    draw_graphs,
-    infer_graphs,
-    observe,
-    open_systems,
-    present_results,
-    write_results,
-)
+from pyg_fnri.evaluation import (check_sizes, draw_graphs, infer_graphs,
+                                 observe, open_systems, present_results,
+                                 write_results)
 from pyg_fnri.inference import refine, shared_graph
 from pyg_fnri.nn import MinMaxScaling
 from pyg_fnri.training import Config, build_module
@@ -61,16 +54,6 @@ def open_table(module, write_table, tmp_path):
     return open_it
 
 
-def test_all_systems_are_opened_whole(open_table):
-    dataset = open_table([3, 2])
-    assert dataset.split == 'all' and dataset.system_names == ['s0', 's1']
-    x = dataset[0].x
-    assert x.size(1) == 10
-    out = observe(dataset[0], 6)
-    # Predictions start from the last observed frame.
-    assert out.x.equal(x[:, :6]) and out.y.equal(x[:, 5:])
-
-
 def test_trajectories_are_read_as_in_training_unless_told(module, open_table):
     reading = {'position': ['y', 'x'], 'velocity': ['vy', 'vx']}
     data = dict(files={'table': 'old.csv'}, reading=reading, neighbours=1,
@@ -87,10 +70,9 @@ def test_trajectories_are_read_as_in_training_unless_told(module, open_table):
         open_table([5], replace(module.config, data=data))
 
 
-@pytest.mark.parametrize('kwargs, message', [
-    (dict(num_steps=5), 'looks at 6 frames'),
-    (dict(time_step=0.2), 'resample'),
-])
+@pytest.mark.parametrize('kwargs, message',
+                         [(dict(num_steps=5), 'looks at 6 frames'),
+                          (dict(time_step=0.2), 'resample')])
 def test_systems_that_do_not_fit_are_refused(module, open_table, kwargs,
                                              message):
     with pytest.raises(ValueError, match=message):
@@ -101,19 +83,11 @@ def test_systems_that_do_not_fit_are_refused(module, open_table, kwargs,
         open_table([3], replace(module.config, data=data), **kwargs)
 
 
-def test_other_features_are_refused(module, tmp_path):
-    np.save(tmp_path / 'x.npy', np.ones((2, 3, 8, 6)))
-    with pytest.raises(ValueError, match='features'):
-        open_systems(module.config, str(tmp_path / 'x.npy'),
-                     str(tmp_path / 'root'))
-
-
-@pytest.mark.parametrize('unit, said', [
-    ([3., 3., 3., 3.], []),
-    ([1e3, 1e3, 1e3, 1e3], ['Positions', 'Velocities']),
-    ([1e-6, 1e-6, 1., 1.], ['Positions']),
-    ([1., 1e3, 1.], ['Feature']),
-])
+@pytest.mark.parametrize('unit, said',
+                         [([3., 3., 3., 3.], []),
+                          ([1e3, 1e3, 1e3, 1e3], ['Positions', 'Velocities']),
+                          ([1e-6, 1e-6, 1., 1.], ['Positions']),
+                          ([1., 1e3, 1.], ['Feature'])])
 def test_another_unit_is_told(unit, said):
     unit = torch.tensor(unit)
     units = MinMaxScaling(len(unit)).fit(torch.randn(50, 10, len(unit)))
@@ -214,14 +188,3 @@ def test_results_replace_each_other_whole(results, tmp_path):
     assert present_results(
         str(tmp_path)) == ['edges.csv', 'graphs.graphml', 'heatmap.png']
     assert (tmp_path / 'mine.txt').exists()
-
-
-def test_results_are_replaced_on_demand_only(results, tmp_path):
-    check_results(str(tmp_path / 'new'))
-    assert (tmp_path / 'new').is_dir()
-    write_results(str(tmp_path), *results)
-    with pytest.raises(ValueError, match='edges.csv'):
-        check_results(str(tmp_path))
-    check_results(str(tmp_path), overwrite=True)
-    with pytest.raises(OSError, match='Cannot write'):
-        check_results(str(tmp_path / 'edges.csv' / 'x'))

@@ -1,12 +1,8 @@
 import pytest
 
 from pyg_fnri.datasets.particle_systems import FORCES
-from pyg_fnri.evaluation.published import (
-    ACCURACY,
-    EDGE_TYPES,
-    PARAMETERS,
-    ROLLOUT_MSE,
-)
+from pyg_fnri.evaluation.published import (ACCURACY, EDGE_TYPES, PARAMETERS,
+                                           ROLLOUT_MSE)
 from pyg_fnri.nn import FNRI, NRI, SFNRI
 
 I_C, I_C_F = 'springs_charges', 'springs_charges_fsprings'

@@ -10,14 +10,14 @@ def accuracy(combined, *layers):
 
 OURS = {
     'edge_accuracy': accuracy(0.876, 0.912, 0.954),
-    'joint_edge_accuracy': accuracy(0.881, 0.9, 0.95),
+    'joint_edge_accuracy': accuracy(0.881, 0.9, 0.95)
 }
 
 
 def test_accuracies_stand_beside_the_papers_and_guesses():
     guesses = {
         'random_accuracy': accuracy(0.2513, 0.501, 0.499),
-        'majority_accuracy': accuracy(0.3, 0.5, 0.6),
+        'majority_accuracy': accuracy(0.3, 0.5, 0.6)
     }
     reports = {'ours': {**OURS, **guesses}, 'refined': OURS}
     rows = accuracy_rows(reports, 'fnri', 'springs_charges')
@@ -30,7 +30,7 @@ def test_accuracies_stand_beside_the_papers_and_guesses():
         'ours, strict': [87.6, 91.2, 95.4],
         "ours, authors' joint metric": [88.1, 90, 95],
         'refined, strict': [87.6, 91.2, 95.4],
-        "refined, authors' joint metric": [88.1, 90, 95],
+        "refined, authors' joint metric": [88.1, 90, 95]
     }
     assert list(rows) == list(expected)
     for row, values in expected.items():
@@ -43,7 +43,7 @@ def test_errors_stand_beside_the_papers_and_baselines():
     report = {
         'rollout_mse': dict(zip([1, 10], [1.234e-5, 20e-5])),
         'static_mse': dict(zip([1, 10], [20e-5, 300e-5])),
-        'linear_mse': dict(zip([1, 10], [1e-5, 20e-5])),
+        'linear_mse': dict(zip([1, 10], [1e-5, 20e-5]))
     }
     rows = error_rows({'ours': report}, 'nri', 'springs_charges')
     assert list(rows) == [
@@ -62,12 +62,12 @@ def test_what_is_not_defined_is_a_dash():
     rows = beyond_rows({
         'auroc': [0.98765, None],
         'calibration_error': accuracy(0.02, 0.01, 0.03),
-        'entropy': [0.5, 0.25],
+        'entropy': [0.5, 0.25]
     })
     assert rows == {
         'AUROC of any interaction (%)': [None, 98.765, None],
         'expected calibration error (%)': [2, 1, 3],
-        'posterior entropy (nats)': [None, 0.5, 0.25],
+        'posterior entropy (nats)': [None, 0.5, 0.25]
     }
     columns = make_table('title', ['', 'a', 'b', 'c'], rows).columns
     assert list(columns[1].cells) == ['-', '2', '-']

@@ -4,26 +4,16 @@ from known_laws import assert_changes_agree
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.inference.evidence import (
-    DecoderEvidence,
-    all_types,
-    find_choices,
-)
-from pyg_fnri.nn import (
-    FNRI,
-    CategoricalLatent,
-    LinearStep,
-    OverLinearStep,
-    RecurrentConv,
-    RecurrentDecoder,
-    StandardScaling,
-)
+from pyg_fnri.inference.evidence import (DecoderEvidence, all_types,
+                                         find_choices)
+from pyg_fnri.nn import (FNRI, CategoricalLatent, LinearStep, OverLinearStep,
+                         RecurrentConv, RecurrentDecoder, StandardScaling)
 
 SIZES = 3, 5, 2, 4
 GRAPHS = {
     'no edges': torch.empty(2, 0, dtype=torch.long),
     'a star': torch.tensor([[0, 0, 0, 1, 2], [1, 2, 3, 0, 0]]),
-    'unsorted, some one way': fully_connected(6)[:, [3, 29, 7, 0, 11, 5, 25]],
+    'unsorted, some one way': fully_connected(6)[:, [3, 29, 7, 0, 11, 5, 25]]
 }
 
 

@@ -8,11 +8,8 @@ from torch_geometric.data import Batch
 from pyg_fnri.data import fully_connected
 from pyg_fnri.inference import check_motion, impulses
 from pyg_fnri.inference.evidence import find_choices
-from pyg_fnri.inference.impulses import (
-    ImpulseEvidence,
-    Transitions,
-    velocity_slope,
-)
+from pyg_fnri.inference.impulses import (ImpulseEvidence, Transitions,
+                                         velocity_slope)
 from pyg_fnri.nn import ForceLaw, ForceLawDecoder, StandardScaling
 
 INTERVAL = 0.1

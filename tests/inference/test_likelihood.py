@@ -4,15 +4,10 @@ import pytest
 import torch
 
 from pyg_fnri.inference import AnnealingStep
-from pyg_fnri.inference.likelihood import (
-    StudentErrors,
-    cauchy_nll,
-    cauchy_width,
-    fit_errors,
-    fit_student,
-    independent_share,
-    mean_of_systems,
-)
+from pyg_fnri.inference.likelihood import (StudentErrors, cauchy_nll,
+                                           cauchy_width, fit_errors,
+                                           fit_student, independent_share,
+                                           mean_of_systems)
 
 
 def autoregressive(correlation, num_series, num_steps):
@@ -31,7 +26,7 @@ def share_of(series):
 
 @pytest.mark.parametrize('objective', [
     AnnealingStep(1e-3, 0.5),
-    StudentErrors((1.0, 40.0), (0.3, 2.0), (0.5, 1.0), 0.1),
+    StudentErrors((1.0, 40.0), (0.3, 2.0), (0.5, 1.0), 0.1)
 ])
 def test_weights_are_of_parabolas_that_touch_the_cost(objective):
     square = torch.randn(5, 3, 7, 2).square().double().requires_grad_()
@@ -115,7 +110,7 @@ def test_mean_and_its_standard_error():
 @pytest.mark.parametrize('errors', [
     torch.randn(999, 2),
     torch.distributions.Cauchy(0.0, 7.0).sample((2_000, )),
-    torch.cat([torch.zeros(30), torch.ones(40)]),
+    torch.cat([torch.zeros(30), torch.ones(40)])
 ])
 def test_cauchy_width_is_the_most_likely(errors):
     width = cauchy_width(errors)

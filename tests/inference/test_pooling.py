@@ -2,13 +2,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch, InMemoryDataset
 
-from pyg_fnri.inference import (
-    pool_posteriors,
-    refine,
-    shared_candidates,
-    shared_graph,
-    with_inferred_graphs,
-)
+from pyg_fnri.inference import (pool_posteriors, refine, shared_candidates,
+                                shared_graph, with_inferred_graphs)
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.nn import FNRI
 

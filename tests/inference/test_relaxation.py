@@ -89,10 +89,10 @@ def received(sent, own):
     return out
 
 
-@pytest.mark.parametrize('annealing', [
-    [AnnealingStep(3.0, 0.5), AnnealingStep(0.3, 0.0)],
-    2 * [StudentErrors((2.0, 9.0) * 2, (0.5, 1.0) * 2, (0.2, ) * 4, 0.3)],
-])
+@pytest.mark.parametrize(
+    'annealing',
+    [[AnnealingStep(3.0, 0.5), AnnealingStep(0.3, 0.0)],
+     2 * [StudentErrors((2.0, 9.0) * 2, (0.5, 1.0) * 2, (0.2, ) * 4, 0.3)]])
 def test_equals_a_dense_oracle(small_problem, annealing):
     search, evidence = small_problem
     start = random_start(search)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 from misspecified_batches import batches
-from outside_assumptions import Friction, Lawful
+from outside_assumptions import Misspecified
 from torch_geometric.data import Batch
 
 from pyg_fnri.laws import check_laws
@@ -37,7 +37,7 @@ def check(make_model):
     """Checks true laws against the paper's networks as drawn, or others of
     each; both start from true graphs."""
     def check(data, change_laws=None, networks=None, half_width=None,
-              forces=Lawful().forces, **kwargs):
+              forces=Misspecified().forces, **kwargs):
         torch.manual_seed(0)
         label = data.edge_label if 'guess' not in data else data.guess
         units = MinMaxScaling(4).to(data.x.dtype).fit(data.x)
@@ -58,7 +58,7 @@ def check(make_model):
 
 @pytest.fixture(scope='module')
 def lawful():
-    return batches(Lawful(), 16)[1]
+    return batches(Misspecified(), 16)[1]
 
 
 def test_true_laws_hold(check, lawful):
@@ -74,7 +74,7 @@ def test_true_laws_hold(check, lawful):
 
 
 def test_networks_that_know_of_friction_are_better(check):
-    _, data = batches(Friction(), 16)
+    _, data = batches(Misspecified(term='friction'), 16)
     result = check(data, networks=Dragged)
     assert not result.holds and 'do NOT hold' in str(result)
     assert result.behind.mean > 10 * result.behind.error > 0
@@ -115,7 +115,7 @@ def test_one_way_interactions_are_told(check, lawful, make_model):
     kept = torch.rand(data.num_edges, 1) < 0.7
     data.edge_label = data.edge_label * kept
     truth = make_model(data.edge_label, undirected=False, half_width=None)
-    truth.decoder = true_decoder(truth, Lawful().forces)
+    truth.decoder = true_decoder(truth, Misspecified().forces)
     path = truth.predict_trajectory(data, 49, data.edge_label)
     data.x, data.y = path[:, :25], path[:, 25:]
     undirected, directed = (check(data, undirected=undirected)
@@ -123,11 +123,6 @@ def test_one_way_interactions_are_told(check, lawful, make_model):
     assert directed.holds and directed.one_way is None
     assert undirected.one_way.mean > 1 and undirected.particles > 0.1
     assert 'undirected=False' in str(undirected)
-
-
-def test_another_interval(check, lawful):
-    result = check(lawful, lambda layer: setattr(layer, 'interval', 0.2))
-    assert 'no better than a linear step' in str(result)
 
 
 def test_double_precision_and_no_use_of_labels(check, systems):

@@ -88,15 +88,6 @@ def test_laws_depend_on_frames_and_the_generator_alone(systems, make_blank):
     assert not torch.equal(table, laws(1, batch.edge_label))
 
 
-def test_a_single_system(systems, make_blank):
-    # The one in which most happens.
-    data = max(systems, key=lambda data: data.edge_label.sum())
-    model = make_blank(opinion)
-    discover_force_laws(model, data, generator(), FEW, max_starts=2,
-                        max_rounds=0)
-    assert refine(model, data).edge_type.size() == (20, 2)
-
-
 def test_no_start(batch, make_blank):
     with pytest.raises(ValueError, match='no start'):
         discover_force_laws(make_blank(clueless), batch, generator(), FEW,

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 from misspecified_batches import batches
-from outside_assumptions import (Friction, Lawful, Magnetic, Transverse, Trap,
-                                 UnequalMasses)
+from outside_assumptions import Misspecified
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
@@ -55,11 +54,14 @@ def test_columns_of_terms(columns, name, first, second):
 
 @pytest.mark.parametrize(
     'system, name',
-    [(Friction(), 'velocity'),
-     pytest.param(Magnetic(), 'turning', marks=pytest.mark.slow),
-     pytest.param(Transverse(), 'transverse', marks=pytest.mark.slow),
-     pytest.param(Trap(), 'field', marks=pytest.mark.slow),
-     pytest.param(UnequalMasses(), 'response', marks=pytest.mark.slow)])
+    [(Misspecified(term='friction'), 'velocity'),
+     pytest.param(Misspecified(term='magnetic'), 'turning',
+                  marks=pytest.mark.slow),
+     pytest.param(Misspecified(term='transverse'), 'transverse',
+                  marks=pytest.mark.slow),
+     pytest.param(Misspecified(term='trap'), 'field', marks=pytest.mark.slow),
+     pytest.param(Misspecified(term='masses'), 'response',
+                  marks=pytest.mark.slow)])
 def test_what_is_missing_is_named(make_model, system, name):
     train, val = batches(system, 16 if name == 'velocity' else 32)
     model = make_model(train.edge_label, laws=False, half_width=None)
@@ -88,8 +90,8 @@ def find_with_true_laws(make_model, system, unit=1.0):
 def test_twice_the_friction_is_twice_the_finding_in_any_unit(make_model):
     sizes = []
     for rate, unit in ((0.05, 1.0), (0.1, 1.0), (0.1, 1e-5), (0.1, 1e4)):
-        (finding, *_), val = find_with_true_laws(make_model,
-                                                 Friction(rate=rate), unit)
+        (finding, *_), val = find_with_true_laws(
+            make_model, Misspecified(term='friction', friction=rate), unit)
         assert finding.name == 'velocity'
         speed = val.y.chunk(2, -1)[1].abs().mean()
         sizes.append(finding.size / speed.item())
@@ -99,4 +101,4 @@ def test_twice_the_friction_is_twice_the_finding_in_any_unit(make_model):
 
 def test_nothing_is_found_in_any_unit(make_model):
     for unit in (1.0, 1e-5, 1e4):
-        assert find_with_true_laws(make_model, Lawful(), unit)[0] == []
+        assert find_with_true_laws(make_model, Misspecified(), unit)[0] == []

@@ -5,13 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from pyg_fnri.metrics import (
-    RolloutMSE,
-    guessing_accuracy,
-    linear_rollout,
-    relative_law_error,
-    static_rollout,
-)
+from pyg_fnri.metrics import (RolloutMSE, guessing_accuracy, linear_rollout,
+                              relative_law_error, static_rollout)
 from pyg_fnri.metrics.errors import supported_distances
 from pyg_fnri.nn import LinearStep
 

@@ -10,28 +10,12 @@ from pyg_fnri.metrics.relabelling import best_assignment, best_relabelling
 TYPES = [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
-def test_relabelling_translates_types():
+def test_types_are_translated_and_posteriors_marginalised():
     relabelling = Relabelling((4, ), ((1, 0), (0, 0), (1, 1), (0, 1)))
     types = torch.tensor([[3], [0], [0], [2]])
     assert relabelling(types).tolist() == [[0, 1], [1, 0], [1, 0], [1, 1]]
     with pytest.raises(ValueError, match='beyond'):
         relabelling(types + 1)
-
-
-def test_relabelling_reads_well():
-    assert str(Relabelling((2, 2), tuple(TYPES))) == 'as predicted'
-    swapped = tuple((1 - b, a) for a, b in TYPES)
-    words = str(Relabelling((2, 2), swapped))
-    assert words == ('layer 0 <- predicted layer 1, type 0 -> 1, type 1 -> 0; '
-                     'layer 1 <- predicted layer 0')
-    words = str(Relabelling((4, ), swapped))
-    assert words == '0 -> (1, 0), 1 -> (0, 0), 2 -> (1, 1), 3 -> (0, 1)'
-    entangled = ((0, 1), (1, 0), (1, 1), (0, 0))
-    assert str(Relabelling((2, 2), entangled)).startswith('(0, 0) -> (0, 1),')
-
-
-def test_joint_posterior_is_marginalised():
-    relabelling = Relabelling((4, ), ((1, 0), (0, 0), (1, 1), (0, 1)))
     q = torch.tensor([[0.1, 0.2, 0.3, 0.4], [1., 0., 0., 0.]])
     first, second = relabelling.probabilities([q])
     torch.testing.assert_close(first, torch.tensor([[0.6, 0.4], [0., 1.]]))
@@ -58,17 +42,16 @@ PLAIN = tuple(product(range(3), range(2)))
 OTHER = tuple((kind, layer) for layer in range(2) for kind in (0, 2, 1))
 
 
-@pytest.mark.parametrize('sizes, table, num_channels, channels', [
-    ((2, 2), TYPES, 2, [0, 1]),
-    ((2, 2), [(b, a) for a, b in TYPES], 2, [1, 0]),
-    ((2, 2), [(1 - a, b) for a, b in TYPES], 2, None),
-    ((2, 2), TYPES, 4, None),
-    ((3, 2), PLAIN, 3, [0, 1, 2]),
-    ((2, 3), OTHER, 3, [2, 1, 0]),
-    ((4, ), TYPES, 3, None),
-    ((3, ), ((1, ), (0, ), (2, )), 2, None),
-    ((2, ), ((0, ), (2, )), 1, None),
-])
+@pytest.mark.parametrize('sizes, table, num_channels, channels',
+                         [((2, 2), TYPES, 2, [0, 1]),
+                          ((2, 2), [(b, a) for a, b in TYPES], 2, [1, 0]),
+                          ((2, 2), [(1 - a, b) for a, b in TYPES], 2, None),
+                          ((2, 2), TYPES, 4, None),
+                          ((3, 2), PLAIN, 3, [0, 1, 2]),
+                          ((2, 3), OTHER, 3, [2, 1, 0]),
+                          ((4, ), TYPES, 3, None),
+                          ((3, ), ((1, ), (0, ), (2, )), 2, None),
+                          ((2, ), ((0, ), (2, )), 1, None)])
 def test_each_force_has_the_channel_that_stands_for_it_alone(
         sizes, table, num_channels, channels):
     relabelling = Relabelling(sizes, tuple(table))
@@ -104,12 +87,10 @@ def all_layerwise(predicted_sizes, sizes, fixed_null):
             yield [true.index(new) for new in relabelled]
 
 
-@pytest.mark.parametrize('predicted_sizes, sizes, counts', [
-    ([2, 2, 2], [2, 2, 2], (48, 6)),
-    ([3, 2, 3], [3, 3, 2], (144, 8)),
-    ([4], [2, 2], (24, 6)),
-    ([5], [5], (120, 24)),
-])
+@pytest.mark.parametrize('predicted_sizes, sizes, counts',
+                         [([2, 2, 2], [2, 2, 2], (48, 6)),
+                          ([3, 2, 3], [3, 3, 2], (144, 8)),
+                          ([4], [2, 2], (24, 6)), ([5], [5], (120, 24))])
 @pytest.mark.parametrize('fixed_null', [False, True])
 def test_search_equals_brute_force(predicted_sizes, sizes, counts, fixed_null):
     num_types = math.prod(sizes)
@@ -134,8 +115,8 @@ def test_ties_go_to_right_layers_then_to_no_change():
     assert joint.tolist() == [1, 0, 3, 2]
     assert best_assignment(confusion, [2, 2]).tolist() == [1, 0, 2, 3]
     same, sizes = torch.ones(8, 8, dtype=torch.long), [2, 2, 2]
-    for joint in (best_relabelling(same, sizes, sizes),
-                  best_assignment(same, sizes)):
+    for joint in (best_relabelling(same, sizes,
+                                   sizes), best_assignment(same, sizes)):
         assert joint.tolist() == list(range(8))
 
 

@@ -34,16 +34,12 @@ def test_rollout_equals_a_loop(decoder, graph, pred_steps):
     torch.testing.assert_close(out, expected)
 
 
-def test_predict_goes_on_from_the_last_state(decoder, graph):
+def test_predictions_from_the_last_state_and_from_each_frame(decoder, graph):
     x = torch.randn(5, 9, 4)
     out = decoder.predict(x[:, :1], *graph, num_steps=8)
     torch.testing.assert_close(out, decoder(x, *graph, pred_steps=8))
     history = torch.cat([torch.randn(5, 3, 4), x[:, :1]], dim=1)
     assert torch.equal(decoder.predict(history, *graph, num_steps=8), out)
-
-
-def test_one_step_from_each_frame(decoder, graph):
-    x = torch.randn(5, 9, 4)
     out = decoder.one_step(x, *graph)
     torch.testing.assert_close(out, decoder(x, *graph, pred_steps=1))
     frame = torch.tensor([7, 0, 3, 3])

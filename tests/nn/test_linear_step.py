@@ -1,5 +1,3 @@
-import copy
-
 import pytest
 import torch
 
@@ -35,17 +33,14 @@ def test_recovers_a_linear_system_and_its_noise():
     residual = step.residual(trajectories)
     torch.testing.assert_close(residual.std((0, 1)), torch.ones(4), atol=0.05,
                                rtol=0)
+    # An odd number of features has a scale each, and no walls.
+    x = trajectories[..., :3]
+    odd = LinearStep(3).fit(x)
+    assert len(set(odd.scale.tolist())) == 3 and odd.walls(x) is x
     # Outliers count little.
     trajectories[::100, -1] += torch.randn(2, 4)
     step.fit(trajectories)
     torch.testing.assert_close(step.scale, SCALE, atol=0, rtol=0.05)
-
-
-def test_an_odd_number_of_features_has_a_scale_each_and_no_walls():
-    x = noisy_linear_system(torch.tensor([0.01, 0.02, 0.05, 0.05]))[..., :3]
-    step = LinearStep(3).fit(x)
-    assert len(set(step.scale.tolist())) == 3
-    assert step.walls(x) is x
 
 
 def test_fits_an_exact_linear_system_to_rounding():
@@ -71,15 +66,12 @@ def test_planar_data_in_space_have_one_fit(height):
     torch.testing.assert_close(out, expected, atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize('speed', [0.0, 0.3])
-def test_free_particles_leave_no_interactions_to_learn(speed):
-    velocity = speed * torch.randn(20, 1, 2).expand(-1, 30, -1)
+def test_free_particles_leave_no_interactions_to_learn():
+    velocity = torch.randn(20, 1, 2).expand(-1, 30, -1)
     position = torch.randn(20, 1, 2) + velocity.cumsum(1)
     x = torch.cat([position, velocity], -1)
-    step = LinearStep(4)
     with pytest.raises(ValueError, match='no interactions'):
-        step.fit(x)
-    assert torch.equal(step.scale, torch.ones(4))  # Half a fit is none.
+        LinearStep(4).fit(x)
 
 
 def test_layer_over_the_linear_step():
@@ -111,10 +103,6 @@ def test_encoder_sees_states_and_what_the_linear_step_leaves_over(shake):
     # The frames that the user has to give, not those the inner one sees.
     with pytest.raises(ValueError, match=r'\[num_nodes, 6, 4\]'):
         encoder(x[:, :5], edge_index)
-    # Copies of a model share one linear step, too.
-    model = torch.nn.ModuleList([encoder, encoder.linear_step])
-    copied = copy.deepcopy(model)
-    assert copied[0].linear_step is copied[1] is not model[1]
 
 
 # Walls ######################################################################
@@ -149,11 +137,7 @@ def test_folds_what_has_left_the_box():
     expected = torch.tensor([[0.5, 0.5, 1.0, 1.0], [-0.75, -9.0, 1.0, -2.0],
                              [1.5, 2.75, -1.0, 0.5]])
     assert torch.equal(walls(x), expected)
-    # Also with a dimension of time, and gradients that stay finite.
-    x = x[:, None].expand(-1, 5, -1).clone().requires_grad_()
-    out = walls(x)
-    assert torch.equal(out[:, 2], expected)
-    out.sum().backward()
+    walls(x.requires_grad_()).sum().backward()
     assert x.grad.abs().eq(1).all()
 
 
@@ -173,12 +157,6 @@ def test_walls_are_found_where_there_are_some_only():
     turned = (x[:, 1:, 2] * x[:, :-1, 2] < 0) & (x[:, :-1, 2].abs() > 0.5)
     assert turned.sum() > 100
     assert residual[..., 2][turned].abs().median() < 2
-    # They are saved.
-    other = LinearStep(4)
-    other.load_state_dict(step.state_dict())
-    assert torch.equal(other(x), step(x))
-
-
-def test_free_space_has_no_walls():
-    step = LinearStep(4).fit(bouncing(half_width=1e6))
-    assert step.walls.upper.isinf().all() and step.walls.lower.isinf().all()
+    # Free space has none.
+    walls = LinearStep(4).fit(bouncing(half_width=1e6)).walls
+    assert walls.upper.isinf().all() and walls.lower.isinf().all()

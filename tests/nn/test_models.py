@@ -31,21 +31,14 @@ def test_numbers_of_parameters_are_those_of_table_3(model_class, layers,
     assert num_parameters(model) == encoder + decoder
 
 
-@pytest.mark.parametrize('model_class, types', [(NRI, [6]), (FNRI, [2, 3])])
-def test_null_types_have_no_channel_on_request(model_class, types):
-    model = model_class(4, 6, [2, 3], hidden_channels=8, drop_null=True)
-    assert model.latent.num_edge_types == types
-    assert model.encoder.out_channels == sum(types)
-    assert model.decoder.layer.edge_dim == sum(types) - len(types)
-
-
-def test_prior_of_combinations_or_of_each_interaction():
-    model = NRI(4, 6, [2, 3], hidden_channels=8, prior=[[0.8, 0.2],
+def test_null_types_and_priors_of_combinations():
+    model = NRI(4, 6, [2, 3], 8, drop_null=True, prior=[[0.8, 0.2],
                                                         [0.5, 0.3, 0.2]])
+    assert model.encoder.out_channels == 6
+    assert model.decoder.layer.edge_dim == 5
     joint, = model.latent.prior
     assert joint == pytest.approx([0.4, 0.24, 0.16, 0.1, 0.06, 0.04])
-    same = NRI(4, 6, [2, 3], hidden_channels=8, prior=[joint])
-    assert same.latent.prior == [joint]
+    assert NRI(4, 6, [2, 3], prior=[joint]).latent.prior == [joint]
 
 
 def test_posterior_equals_the_authors(reference):
@@ -53,7 +46,7 @@ def test_posterior_equals_the_authors(reference):
     data = Data(x=reference.x, edge_index=reference.edge_index)
     posterior = torch.cat(model.posterior(data), dim=-1)
     expected = reference.flat('edge_attr')
-    if not reference.has('kl_with_constant'):
+    if reference.name == 'sfnri':
         # sfNRI's edges are sigmoids, with the rest for the null type.
         expected = torch.stack([1 - expected, expected], -1).flatten(1)
     torch.testing.assert_close(posterior, expected, atol=1e-5, rtol=0)
@@ -157,7 +150,7 @@ def test_trajectory_goes_on_with_the_graph(model, data):
     edge_type = model.predict(data)
     out = model.predict_trajectory(data, 4)
     assert torch.equal(model.predict_trajectory(data, 4, edge_type), out)
-    # The same by hand: one rollout after the last frame.
+    # One rollout after the last frame.
     edge_attr = model.latent.encode_types(edge_type)
     x = torch.cat([data.x, data.x[:, -4:]], dim=1)
     if isinstance(model.decoder, RecurrentDecoder):
@@ -185,14 +178,10 @@ def test_forward_is_encode_sample_and_decode(model, data):
     assert model(data.x, data.edge_index)[1].shape == (5, NUM_STEPS - 1, 4)
 
 
-@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.half, torch.double])
+@pytest.mark.parametrize('dtype', [torch.half, torch.double])
 def test_dtype_is_the_models(model, data, dtype):
     data.x, model = data.x.to(dtype), model.to(dtype)
-    torch.set_default_dtype(torch.double)
-    try:
-        assert model.predict_trajectory(data, 3).dtype == dtype
-    finally:
-        torch.set_default_dtype(torch.float32)
+    assert model.predict_trajectory(data, 3).dtype == dtype
 
 
 @pytest.mark.parametrize('hard', [False, True])
@@ -208,15 +197,11 @@ def test_training_reaches_every_weight(model, hard):
 
 def test_undirected_models_give_symmetric_graphs(make_system, shake):
     model = shake(NRI(4, 6, [2, 3], hidden_channels=8, undirected=True))
-    batch = Batch.from_data_list([make_system(4), make_system(3)])
-    edges = batch.edge_index.t().tolist()
+    data = make_system(4)
+    edges = data.edge_index.t().tolist()
     reverse = [edges.index([i, j]) for j, i in edges]
-    for q in model.posterior(batch):
-        torch.testing.assert_close(q, q[reverse])
-    edge_type = model.predict(batch)
-    assert torch.equal(edge_type, edge_type[reverse])
-    model.latent.undirected = False
-    assert not torch.allclose(q, model.posterior(batch)[-1])
+    q, = model.posterior(data)
+    torch.testing.assert_close(q, q[reverse])
 
 
 def test_inference_restores_the_mode_of_every_part(model, data):
@@ -238,26 +223,16 @@ def test_copies_are_equal_and_independent(model, data, request):
     copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
     copies.append(make(request.node.callspec.params['model']).eval())
     copies[-1].load_state_dict(model.state_dict())
-    model.reset_parameters()
+    states = []
+    for _ in range(2):  # The seed settles all that is drawn again.
+        model.train().encode(data.x, data.edge_index)  # Moves statistics.
+        torch.manual_seed(1)
+        model.reset_parameters()
+        states.append(copy.deepcopy(model.state_dict()))
+    for key, value in states[0].items():
+        assert torch.equal(value, states[1][key]), key
     for other in copies:
         assert torch.equal(other.predict_trajectory(data, 3), expected)
-
-
-def test_reset_parameters_draws_every_weight_again(model, data):
-    first = {key: value.clone() for key, value in model.named_parameters()}
-    torch.manual_seed(1)
-    model.reset_parameters()
-    drawn = {key: value.clone() for key, value in model.state_dict().items()}
-    for key, parameter in model.named_parameters():
-        if 'encoder' not in key or (key.endswith('weight')
-                                    and 'norm' not in key):
-            same = parameter == first[key]
-            assert not same.any() or 'network' in key, key
-    model.train().encode(data.x, data.edge_index)  # Moves the statistics.
-    torch.manual_seed(1)
-    model.reset_parameters()
-    for key, value in model.state_dict().items():  # Units and steps are kept.
-        assert torch.equal(value, drawn[key]), key
 
 
 @pytest.mark.parametrize('change, message',

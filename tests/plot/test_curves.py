@@ -21,7 +21,7 @@ def test_curves_skip_empty_cells(assert_saves):
         'val_rollout_mse': [90., 9., 0.9],
         'val_entropy_share': [1., 0.5, 0.2],
         'val_accuracy': [math.nan, 0.5, 0.9],
-        'accuracy_unknown': [math.nan] * 3,
+        'accuracy_unknown': [math.nan] * 3
     })
     figure = plot_curves(history)
     loss, mse, share, accuracy = figure.axes
@@ -43,7 +43,7 @@ def test_accuracies_of_em_are_dashed_and_beside_the_cost(assert_saves):
         'changed': [0.5, 0.2, 0.1],
         'cost': [3., 1., 0.2],
         'accuracy': [0.5, 0.9, 0.99],
-        'accuracy_spring': [0.6, 0.95, 1.],
+        'accuracy_spring': [0.6, 0.95, 1.]
     })
     figure = plot_em(history)
     cost, accuracy = figure.axes
@@ -82,14 +82,3 @@ def test_reliability_has_a_panel_for_each_layer(assert_saves, legend_texts):
         assert heights == pytest.approx(panel['num_edges'])
     assert legend_texts(figure)[1] == 'as often right as it says'
     assert_saves(figure)
-
-
-def test_rare_and_empty_bins_have_no_mark():
-    panel = {
-        'confidence': [0.05, None, 0.75, 0.95],
-        'accuracy': [1., None, 0.8, 0.9],
-        'num_edges': [1, 0, 2000, 3000]
-    }
-    ax, histogram = plot_reliability({'spring': panel}, [None]).axes
-    assert ax.lines[1].get_xdata().tolist() == [0.75, 0.95]
-    assert len([b for b in histogram.patches if b.get_height() > 0]) == 3

@@ -52,24 +52,6 @@ def test_one_way_edges_are_arrows_from_sender_to_receiver():
     assert np.allclose(arrow._posA_posB, [[0, 1], [0.75**0.5, -0.5]])
 
 
-def test_uncertain_edges_are_paler():
-    probability = undirected([[1.], [0.5], [0.]])
-    figure = plot_multiplex(EDGE_INDEX, undirected([[1]] * 3),
-                            probability=probability)
-    ax, = figure.axes
-    assert ax.get_title() == 'layer 0' and not figure.legends
-    alphas = [alpha for *_, alpha in edges(ax)]
-    assert alphas[0] == 1 and alphas[0] > alphas[1] > alphas[2] > 0
-
-
-def test_several_interaction_types_are_numbered():
-    types = undirected([[1, 1], [2, 1], [0, 1]])
-    texts, others = [[text.get_text() for text in ax.texts]
-                     for ax in plot_multiplex(EDGE_INDEX, types).axes]
-    assert sorted(texts) == ['0', '1', '1', '2', '2']  # particles, types
-    assert others == ['0', '1', '2']
-
-
 SOME = torch.tensor([[1, 2, 0], [0, 0, 2]])
 PROBABILITY = torch.tensor([[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]])
 

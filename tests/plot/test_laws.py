@@ -23,11 +23,6 @@ def learned_lines(ax):
             if line.get_linewidth() == 4 and len(line.get_xdata()) > 1]
 
 
-def shown(ax, y):
-    low, high = ax.get_ylim()
-    return (low < y) & (y < high)
-
-
 def test_laws_have_a_panel_and_a_colour_each(assert_saves, legend_texts):
     figure = draw((0.9 * TRUE).requires_grad_(), TRUE, errors=[0.004, 0.2],
                   unit='um', force_unit='pN')
@@ -65,15 +60,3 @@ def test_the_learned_law_is_pale_where_no_pair_was_seen(legend_texts):
                                ([0.03, low], [low, high], [high, 12])):
         assert x[[0, -1]] == pytest.approx(ends)
         assert y == pytest.approx(-0.1 * x, abs=1e-6)
-
-
-def test_the_panel_shows_a_spring_whole_and_most_of_a_charge():
-    spring, charge = draw(TRUE).axes
-    for ax in (spring, charge):
-        assert 5 < ax.get_xlim()[1] < 6  # not the twelve metre of the table
-        assert shown(ax, 0.)
-    assert shown(spring, -0.1 * SEEN).all()
-    force = 0.2 / SEEN**2  # up to 80 N, at most 1 N in 95 % of pairs
-    assert 0.9 < shown(charge, force).mean() < 1
-    assert charge.get_ylim()[1] < 3
-    assert shown(draw(0 * TRUE[:1]).axes[0], 0.)

@@ -1,10 +1,7 @@
 import math
 
-import numpy as np
-import pytest
 import torch
 from matplotlib.collections import LineCollection
-from matplotlib.patches import Rectangle
 
 from pyg_fnri.plot import plot_trajectories
 
@@ -33,20 +30,6 @@ def test_trajectories_of_several_systems(assert_saves, legend_texts):
     assert_saves(figure)
 
 
-def test_predicted_lines_pass_through_every_frame_and_get_darker():
-    x = trajectories(1)
-    ax, = plot_trajectories(x, x + 1, half_width=2.5, unit='um').axes
-    wall, = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
-    assert wall.get_bbox().extents.tolist() == [-2.5, -2.5, 2.5, 2.5]
-    assert ax.get_xlabel() == 'x (um)'
-    predicted, _ = lines(ax)
-    segments = np.array(predicted.get_segments())
-    assert np.allclose(segments[:, 0], x[0, :-1, :2])
-    assert np.allclose(segments[:, 1], x[0, 1:, :2])
-    brightness = predicted.get_colors()[:, :3].sum(axis=1)
-    assert (np.diff(brightness) < 0).all()
-
-
 def test_what_diverges_is_drawn_as_far_as_it_is_finite(assert_saves):
     x = trajectories()
     wild = x.clone()
@@ -60,8 +43,3 @@ def test_what_diverges_is_drawn_as_far_as_it_is_finite(assert_saves):
     assert len(drawn) == 5  # Between six frames.
     assert_saves(figure)
     assert_saves(plot_trajectories(0 * x, 0 * x))  # At rest.
-
-
-def test_other_shapes_are_refused():
-    with pytest.raises(ValueError, match='shapes'):
-        plot_trajectories(trajectories(), trajectories()[:, 1:])

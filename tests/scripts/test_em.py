@@ -1,9 +1,7 @@
-import shutil
 from dataclasses import replace
 
 import pytest
 
-from pyg_fnri.nn import ForceLawDecoder
 from pyg_fnri.training import build_module, load_checkpoint, save_checkpoint
 
 pytestmark = pytest.mark.filterwarnings('ignore:Of . starts, one alone')
@@ -14,26 +12,6 @@ SHORT = ['--num-fitted', '8', '--num-pilot', '4', '--max-starts', '2']
 @pytest.fixture(scope='module')
 def script(load_script):
     return load_script('em')
-
-
-@pytest.mark.slow
-def test_laws_of_own_data_that_were_moved(script, load_script, own_run,
-                                          own_table, own_root, tmp_path):
-    moved = shutil.copy(own_table, str(tmp_path / 'moved.csv'))
-    arguments = ['--root', own_root, '--out', str(tmp_path), '--data', moved]
-    script.main([
-        *arguments, *SHORT, '--checkpoint',
-        str(own_run / 'best.ckpt'), '--num-distilled', '0'
-    ])
-    layer = load_checkpoint(str(tmp_path / 'best.ckpt')).model.decoder.layer
-    assert isinstance(layer, ForceLawDecoder)
-    # As the table tells, which knows of no walls.
-    assert layer.interval == pytest.approx(0.1) and layer.half_width is None
-    load_script('evaluate').main(
-        [*arguments, '--checkpoint',
-         str(tmp_path / 'best.ckpt')])
-    header = (tmp_path / 'laws.csv').read_text().splitlines()[0]
-    assert header == 'distance,law 0,law 1'
 
 
 def test_result_has_its_seed_and_says_what_it_saw(script, tiny_run, tiny_root,
@@ -60,12 +38,16 @@ def test_what_cannot_work_is_told(script, tiny_run, tiny_root, tmp_path):
     save_checkpoint(build_module(replace(config, regime='true_graph')), half)
     whole, out = str(tiny_run / 'best.ckpt'), str(tmp_path / 'out')
     before = sorted(tiny_run.rglob('*'))
-    for checkpoint, out, arguments, message in (
-        (half, out, [], 'needs a trained encoder'),
-        (whole, out, ['--num-distilled', '15'], 'num_distilled'),
-        (whole, str(tiny_run), [], 'would replace'),
-        (str(tiny_run / 'last.ckpt'), str(tiny_run), [], 'holds a training'),
-    ):
+    for checkpoint, out, arguments, message in ((half, out, [],
+                                                 'needs a trained encoder'),
+                                                (whole, out,
+                                                 ['--num-distilled',
+                                                  '15'], 'num_distilled'),
+                                                (whole, str(tiny_run), [],
+                                                 'would replace'),
+                                                (str(tiny_run / 'last.ckpt'),
+                                                 str(tiny_run), [],
+                                                 'holds a training')):
         with pytest.raises(SystemExit, match=message):
             script.main([
                 '--checkpoint', checkpoint, '--root', tiny_root, '--out', out,

@@ -153,24 +153,6 @@ def test_graphs_are_found_from_the_table_alone(load_script, tmp_path, capsys):
     assert float(first.rpartition(' ')[2].rstrip('%')) >= 90
 
 
-def test_channels_tell_triangles(load_script):
-    data = load_script('examples/node_classification').make_graph()
-    neighbours = [set() for _ in range(data.num_nodes)]
-    for sender, receiver in data.edge_index.t().tolist():
-        neighbours[receiver].add(sender)
-    expected = [
-        bool(neighbours[i] & neighbours[j])
-        for i, j in data.edge_index.t().tolist()
-    ]
-    assert data.edge_attr.argmax(-1).bool().tolist() == expected
-
-
-def test_classes_of_nodes_are_learned(load_script, capsys):
-    load_script('examples/node_classification').main()
-    accuracy, common = re.findall(r'([\d.]+)%', capsys.readouterr().out)
-    assert float(accuracy) > 90 > 60 > float(common)
-
-
 def test_a_posterior_goes_to_other_layers(load_script, tiny_run, tmp_path,
                                           capsys):
     script = load_script('examples/posterior_as_edge_attr')

@@ -60,32 +60,10 @@ def test_share_is_of_each_type_where_there_are_more(script, tmp_path,
         (label == 2).sum().item() / label.numel())
 
 
-def test_every_system_has_its_card(script, tmp_path, random_motion, capsys):
-    script.main([
-        '--root',
-        str(tmp_path), '--num-systems', '6', '2', '2', '--name', 'kuramoto'
-    ])
-    card = capsys.readouterr().out
-    assert 'kuramoto: Kuramoto' in card and '5 particles, 99 frames' in card
-    assert 'paper' not in card
-
-
-def test_split_by_graph(script, root, capsys):
-    script.main(
-        ['--root', root, '--num-systems', *SIZES, '--split-by', 'graph'])
-    card = capsys.readouterr().out
-    dataset = ParticleSystems(root, num_systems=[int(s) for s in SIZES],
-                              split_by='graph')
-    assert dataset.processed_dir in card and 'split by graph' in card
-    # The paper's errors are those of a random split.
-    assert '783.0' not in card
-
-
-@pytest.mark.parametrize('arguments, message', [
-    (['--name', 'none'], 'none'),
-    (['--num-systems', '3', '0', '3'], 'num_systems'),
-    (['--root', '/dev/null'], 'Cannot write'),
-])
+@pytest.mark.parametrize('arguments, message',
+                         [(['--name', 'none'], 'none'),
+                          (['--num-systems', '3', '0', '3'], 'num_systems'),
+                          (['--root', '/dev/null'], 'Cannot write')])
 def test_wrong_arguments_end_in_one_sentence(script, tmp_path, arguments,
                                              message):
     with pytest.raises(SystemExit, match=message):

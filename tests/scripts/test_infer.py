@@ -77,14 +77,6 @@ def test_graphs_of_systems_of_other_sizes(script, arguments, own_run,
     assert '2 systems, the first 8 of 12 frames, in' in text
 
 
-def test_nothing_remains_to_compare_with(script, arguments, write_table,
-                                         tmp_path, capsys):
-    data = write_table(tmp_path / 'new.csv', [3], num_steps=8)
-    script.main([*arguments, '--data', data])
-    assert set(read(tmp_path / 'graphs')) == RESULTS - {'trajectories.png'}
-    assert '1 system in' in capsys.readouterr().out
-
-
 def test_windows_are_systems(script, arguments, own_table, tmp_path):
     script.main([*arguments, '--data', own_table, '--window', '10'])
     table = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
@@ -103,10 +95,9 @@ def test_results_are_replaced_on_demand_only(script, arguments, write_table,
     assert read(tmp_path / 'graphs')['edges.csv'] != before['edges.csv']
 
 
-@pytest.mark.parametrize('changes, message', [
-    (dict(num_steps=7), 'looks at 8 frames'),
-    (dict(sizes=[3, 1]), "'s1'.* 2 particles"),
-])
+@pytest.mark.parametrize('changes, message',
+                         [(dict(num_steps=7), 'looks at 8 frames'),
+                          (dict(sizes=[3, 1]), "'s1'.* 2 particles")])
 def test_data_that_do_not_fit_are_refused(script, arguments, write_table,
                                           tmp_path, changes, message):
     data = write_table(tmp_path / 'new.csv', **{'sizes': [3], **changes})
@@ -116,11 +107,10 @@ def test_data_that_do_not_fit_are_refused(script, arguments, write_table,
     assert not list((tmp_path / 'graphs').iterdir())
 
 
-@pytest.mark.parametrize('wrong, message', [
-    (['--data', 'none.csv'], 'none.csv'),
-    (['--checkpoint', 'none'], 'no checkpoint'),
-    (['--out', '/dev/null'], 'Cannot write'),
-])
+@pytest.mark.parametrize('wrong, message',
+                         [(['--data', 'none.csv'], 'none.csv'),
+                          (['--checkpoint', 'none'], 'no checkpoint'),
+                          (['--out', '/dev/null'], 'Cannot write')])
 def test_missing_files_are_told(script, arguments, own_table, wrong, message):
     with pytest.raises(SystemExit, match=message):
         script.main([*arguments, '--data', own_table, *wrong])

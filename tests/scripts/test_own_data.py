@@ -1,5 +1,4 @@
 """Users' own data through the scripts, however they are written down."""
-import math
 
 import numpy as np
 import pandas as pd
@@ -60,16 +59,6 @@ def birds(own_table, tmp_path):
     return tmp_path / 'birds.csv'
 
 
-def test_own_data_need_no_truth(own_run, own_table):
-    history = pd.read_csv(own_run / 'metrics.csv')
-    assert history['val_loss'].dropna().map(math.isfinite).sum() == 3
-    assert not any('accuracy' in name for name in history)
-    config = load_checkpoint(str(own_run / 'last.ckpt')).config
-    assert config.num_edge_types == [2, 2] and config.names == []
-    assert config.data['files'] == {'table': own_table}
-    assert config.data['time_step'] == pytest.approx(0.1)
-
-
 def test_own_truth_is_measured_against(train, own_table, tmp_path):
     truth = tmp_path / 'truth.csv'
     truth.write_text('sender,receiver,type,layer\np0,p1,1,push\np1,p0,1,pull\n')
@@ -85,27 +74,18 @@ def test_own_truth_is_measured_against(train, own_table, tmp_path):
     assert module.config.data['neighbours'] == 2
 
 
-@pytest.mark.parametrize('arguments, message', [
-    (['--num-edge-types', '2', '1'], 'edge types'),
-    (['--window', '21'], 'too short'),
-    (['--option', 'stride=2'], 'window'),
-    (['--option', 'radius=1', '--option', 'neighbours=2'], 'neighbours'),
-    (['--data', 'none.csv'], 'none.csv'),
-    (['--time', 't'], "'t'"),
-    (['--name', 'kuramoto'], 'simulated'),
-])
+@pytest.mark.parametrize(
+    'arguments, message',
+    [(['--num-edge-types', '2', '1'], 'edge types'),
+     (['--window', '21'], 'too short'), (['--option', 'stride=2'], 'window'),
+     (['--option', 'radius=1', '--option', 'neighbours=2'], 'neighbours'),
+     (['--data', 'none.csv'], 'none.csv'), (['--time', 't'], "'t'"),
+     (['--name', 'kuramoto'], 'simulated')])
 def test_wrong_own_data_end_in_one_sentence(train, own_table, arguments,
                                             message):
     with pytest.raises(SystemExit, match=message) as error:
         train(own_table, *arguments)
     assert '\n' not in str(error.value)
-
-
-def test_number_of_types_must_be_known(load_script, own_arguments, tmp_path):
-    at = own_arguments.index('--num-edge-types')
-    unknown = own_arguments[:at] + own_arguments[at + 3:]
-    with pytest.raises(SystemExit, match='num_edge_types'):
-        load_script('train').main([*unknown, '--out', str(tmp_path / 'run')])
 
 
 @pytest.mark.filterwarnings('ignore:Filled')
@@ -151,17 +131,6 @@ def test_positions_alone_are_never_taken_for_velocities(train, infer, tmp_path):
     np.testing.assert_allclose(full.probability, edges.probability, rtol=1e-4)
     with pytest.raises(SystemExit, match='0.5 apart, but .* trained on 0.1'):
         infer(checkpoint, positions, '--time-step', '0.5')
-
-
-@pytest.mark.slow
-def test_windows_may_overlap(train, infer, own_table):
-    checkpoint = train(own_table, '--window', '16', '--option', 'stride=2')
-    config = load_checkpoint(checkpoint).config
-    assert (config.data['window'], config.data['stride']) == (16, 2)
-    edges = infer(checkpoint, own_table, '--window', '16', '--option',
-                  'stride=4')
-    assert set(
-        edges.system[edges.system.str.startswith('s0/')]) == {'s0/0', 's0/4'}
 
 
 @pytest.mark.slow

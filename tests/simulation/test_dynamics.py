@@ -44,9 +44,6 @@ def test_shapes_and_frames():
     assert np.allclose(out.time, [0.1, 0.2, 0.3, 0.4])
     fine = simulate(I_C, 3, 4, num_steps=50, step_size=0.01, sample_every=1)
     assert (out.velocity == fine.velocity[:, :, 9:40:10]).all()
-    default = simulate(I_C, 1, num_dimensions=3)
-    assert default.position.shape == (1, 5, 99, 3)
-    assert np.allclose(default.time, 0.1 * np.arange(1, 100))
 
 
 def equal(first, second):

@@ -24,25 +24,12 @@ def test_a_soft_charge_has_no_pole_and_is_a_charge_from_afar():
     assert soft.magnitude(0.25) == pytest.approx(slope, rel=1e-6)
 
 
-def sample(force, num_systems, num_particles, seed=0):
-    return force.sample_interactions(np.random.default_rng(seed), num_systems,
-                                     num_particles)
-
-
-@pytest.mark.parametrize('force', [Spring(), Charge()])
-@pytest.mark.parametrize('num_particles', [2, 5])
-def test_graphs_are_symmetric_without_loops(force, num_particles):
-    graphs = sample(force, 200, num_particles)
-    assert graphs.shape == (200, num_particles, num_particles)
-    assert graphs.dtype == bool
-    assert (graphs == graphs.transpose(0, 2, 1)).all()
-    assert not graphs.diagonal(axis1=1, axis2=2).any()
-    assert (sample(force, 200, num_particles) == graphs).all()
-    assert (sample(force, 200, num_particles, seed=1) != graphs).any()
+def sample(force, num_systems):
+    return force.sample_interactions(np.random.default_rng(0), num_systems, 5)
 
 
 def test_number_of_springs_is_uniform():
-    graphs = sample(Spring(), 22_000, 5)
+    graphs = sample(Spring(), 22_000)
     frequency = np.bincount(graphs.sum((1, 2)) // 2, minlength=11)
     # 2000 expected of each of 0 ... 10, with a standard deviation of 43.
     assert len(frequency) == 11
@@ -52,7 +39,7 @@ def test_number_of_springs_is_uniform():
 
 
 def test_number_of_charges_is_uniform_and_their_pairs_all_interact():
-    graphs = sample(Charge(), 20_000, 5)
+    graphs = sample(Charge(), 20_000)
     degree = graphs.sum(2)
     charged = degree > 0
     complete = charged[:, :, None] & charged[:, None] & ~np.eye(5, dtype=bool)

@@ -54,8 +54,3 @@ def test_half_the_step_changes_nothing_visible():
     x = system.simulate(graphs, 0)
     assert np.abs(fine.simulate(graphs, 0) - x).max() < 2e-5
     assert system.frame_interval == fine.frame_interval == 0.1
-
-
-def test_wrong_graphs_are_refused():
-    with pytest.raises(ValueError, match='edge_types'):
-        Kuramoto().simulate(2 * COUPLED, 0)

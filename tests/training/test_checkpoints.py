@@ -42,23 +42,6 @@ def test_training_goes_on_where_a_checkpoint_left_off(train, tmp_path):
     assert_same_state(straight.state_dict(), second.state_dict())
 
 
-BROKEN = {
-    'other sizes': lambda c: c['config']['options'].update(hidden_channels=9),
-    'unknown setting': lambda c: c['config'].update(colour='red'),
-    'no settings': lambda c: c.pop('config'),
-    'a weight less': lambda c: c['state_dict'].popitem()
-}
-
-
-@pytest.mark.parametrize('kind', BROKEN)
-def test_checkpoint_that_does_not_fit_is_refused(trained, tmp_path, kind):
-    path = tmp_path / 'broken.ckpt'
-    checkpoint = torch.load(trained[1], weights_only=True)
-    BROKEN[kind](checkpoint)
-    torch.save(checkpoint, path)
-    assert_refused(path)
-
-
 def test_other_files_are_refused(trained, tmp_path):
     path = tmp_path / 'other.ckpt'
     with pytest.raises(FileNotFoundError, match='no checkpoint'):
@@ -68,6 +51,10 @@ def test_other_files_are_refused(trained, tmp_path):
     for content in (b'', pickle.dumps({'config': 3}, protocol=2), half):
         path.write_bytes(content)
         assert_refused(path)
+    checkpoint = torch.load(trained[1], weights_only=True)
+    checkpoint['config']['options']['hidden_channels'] = 9
+    torch.save(checkpoint, path)
+    assert_refused(path)
 
 
 def assert_refused(path):

@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import pytest
 import torch
@@ -8,8 +7,8 @@ from torch_geometric.data import Batch
 from pyg_fnri.losses import huber_nll
 from pyg_fnri.nn import (FNRI, NRI, SFNRI, MinMaxScaling, ResidualEncoder,
                          StandardScaling)
-from pyg_fnri.training import (DECODERS, ENCODERS, EMRecipe, EMSettings,
-                               PaperRecipe, QuickRecipe)
+from pyg_fnri.training import (DECODERS, ENCODERS, EMRecipe, PaperRecipe,
+                               QuickRecipe)
 from pyg_fnri.training.recipes import draw_frames
 from pyg_fnri.transforms import SplitTrajectory
 
@@ -48,12 +47,11 @@ def graph(model, batch):
 
 def test_units_come_from_what_they_are_fitted_to(batch):
     whole = torch.cat([batch.x, batch.y], dim=1)
-    x = build(PaperRecipe(hidden_channels=8), batch).scaling(whole)
-    for part in x.split(2, dim=-1):
-        assert part.min().item() == pytest.approx(-1, abs=1e-6)
-        assert part.max().item() == pytest.approx(1, abs=1e-6)
-    x = build(QuickRecipe(hidden_channels=8), batch).scaling(whole)
-    for part in x.split(2, dim=-1):
+    paper, quick = (build(recipe(hidden_channels=8), batch).scaling(whole)
+                    for recipe in (PaperRecipe, QuickRecipe))
+    for part in paper.split(2, dim=-1):
+        assert part.aminmax() == pytest.approx((-1, 1), abs=1e-6)
+    for part in quick.split(2, dim=-1):
         assert part.mean().item() == pytest.approx(0, abs=1e-6)
         assert part.std().item() == pytest.approx(1, abs=1e-6)
 
@@ -69,23 +67,16 @@ def test_prior_of_no_interaction(recipe):
     assert joint == pytest.approx([0.32, 0.24, 0.24, 0.08, 0.06, 0.06])
     with pytest.raises(ValueError, match='null_prior'):
         recipe.build(SFNRI, 4, 12, [2, 3])
-    with pytest.raises(ValueError, match='null_prior'):
-        recipe.build(FNRI, 4, 12, [2])
 
 
 @pytest.mark.parametrize('encoder', ENCODERS)
 @pytest.mark.parametrize('decoder', DECODERS)
 def test_networks_have_the_sizes_of_the_recipe(encoder, decoder, make_system):
     recipe = PaperRecipe(hidden_channels=8, encoder=encoder, decoder=decoder,
-                         burn_in=7, dropout=0.25)
+                         burn_in=7)
     model = recipe.build(FNRI, 4, 14, [2, 3]).eval()
     widths = {p.size(-1) for p in model.parameters() if p.dim() > 1}
     assert 8 in widths and 256 not in widths
-    dropouts = {
-        part.dropout
-        for part in model.encoder.modules() if hasattr(part, 'dropout')
-    }
-    assert dropouts == {0.25}
     # A memory has to see some frames; what has none, the first alone.
     assert model.decoder.burn_in == (7 if decoder == 'gru' else 1)
     data = make_system(num_steps=14)
@@ -96,15 +87,9 @@ def test_networks_have_the_sizes_of_the_recipe(encoder, decoder, make_system):
 
 @pytest.mark.parametrize('recipe, values',
                          [(PaperRecipe, dict(learning_rate=math.nan)),
-                          (PaperRecipe, dict(max_epochs=0)),
-                          (PaperRecipe, dict(l2=-1e-3)),
                           (PaperRecipe, dict(encoder='rnn')),
                           (QuickRecipe, dict(max_steps=-1)),
-                          (QuickRecipe, dict(focus=1.)),
-                          (EMRecipe, dict(num_distilled=-1)),
-                          (EMSettings, dict(num_fitted=0)),
-                          (EMSettings, dict(interval=math.nan)),
-                          (EMSettings, dict(half_width=-5.))])
+                          (EMRecipe, dict(interval=math.nan))])
 def test_values_out_of_range_are_refused(recipe, values):
     with pytest.raises(ValueError, match=f'^{min(values)} must be'):
         recipe(**values)
@@ -137,8 +122,6 @@ def test_paper_reconstruction_is_the_error_of_ten_step_rollouts(batch):
             error += (state - y[:, t]).square().sum().item()
     loss = recipe.reconstruction(model, batch, edge_attr)
     assert loss.item() == pytest.approx(error / (2 * 0.01 * 8), rel=1e-5)
-    seen = recipe.reconstruction(model, batch, edge_attr, torch.Generator())
-    assert seen == loss  # It looks at all frames, also in training.
 
 
 def test_quick_recipe_warms_up_and_decays():
@@ -161,8 +144,6 @@ def test_quick_models_drop_null_and_tie_directions(model, num_channels, batch):
     assert isinstance(out, model) and isinstance(out.scaling, StandardScaling)
     assert out.latent.num_channels == num_channels
     assert out.latent.undirected
-    directed = QuickRecipe(hidden_channels=8, undirected=False)
-    assert not directed.build(model, 4, 12, [2, 2]).latent.undirected
     assert isinstance(out.encoder, ResidualEncoder)
     linear_step = out.encoder.linear_step
     assert linear_step is out.decoder.layer.linear_step
@@ -198,9 +179,6 @@ def test_quick_reconstruction_is_of_steps_in_both_halves(batch):
                                  torch.Generator().manual_seed(3)).item()
     expected = sum(losses[t] for t in frames) * 22 / 3
     assert loss == pytest.approx(expected, rel=1e-5)
-    every = replace(recipe, num_frames=100)
-    loss = every.reconstruction(model, batch, edge_attr, torch.Generator())
-    assert loss.item() == pytest.approx(sum(losses), rel=1e-5)
 
 
 def test_quick_rollouts_run_along_the_second_half(batch):
@@ -220,11 +198,9 @@ def test_frames_in_focus_are_drawn_more_often():
     residual[2, 7] *= 50  # One frame of the first system.
     batch = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
     frame, weight = draw_frames(residual, batch, 40_000, 0.5, generator)
-    for system in (slice(0, 3), slice(3, 8)):  # Particles stay together.
-        assert (frame[system] == frame[system][:1]).all()
+    assert (frame[:3] == frame[0]).all()  # Particles stay together.
     share = (frame[0] == 7).double().mean().item()
     assert share == pytest.approx(0.5 + 0.5 / 20, abs=0.02)
-    assert (frame[3] == 7).double().mean() < 0.2
     value = torch.rand(8, 20) + residual.square().sum(-1)
     drawn = (weight * value.gather(1, frame)).sum(1)
     torch.testing.assert_close(drawn, value.sum(1), rtol=0.05, atol=0)

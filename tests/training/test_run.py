@@ -1,13 +1,10 @@
 import warnings
 
-import numpy as np
 import pandas as pd
 import pytest
 from small_training import make_config
 
-from pyg_fnri.datasets import TrajectoryTable
-from pyg_fnri.training import Config, check_run, fit
-from pyg_fnri.transforms import SplitTrajectory
+from pyg_fnri.training import check_run, fit
 
 
 def test_a_run_is_a_call(train, val, tmp_path):
@@ -38,12 +35,9 @@ def test_own_files_are_not_replaced_with_a_run(tmp_path):
         check_run(str(out), overwrite=True, needed=[str(beside), str(inside)])
 
 
-@pytest.mark.parametrize('options, message', [({
-    'decoder': 'gru',
-    'burn_in': 49
-}, 'burn_in is 49'), ({
-    'batch_size': 65
-}, 'batch_size')])
+@pytest.mark.parametrize('options, message',
+                         [(dict(decoder='gru', burn_in=49), 'burn_in'),
+                          (dict(batch_size=65), 'batch_size')])
 def test_what_cannot_work_is_told_before_files_are_touched(
         train, val, tmp_path, options, message):
     (tmp_path / 'command.txt').touch()
@@ -51,16 +45,3 @@ def test_what_cannot_work_is_told_before_files_are_touched(
         fit(make_config(options=options), train, val, str(tmp_path),
             overwrite=True, accelerator='cpu')
     assert [path.name for path in tmp_path.iterdir()] == ['command.txt']
-
-
-def test_there_must_be_candidate_edges(tmp_path):
-    x = np.random.default_rng(0).normal(size=(10, 3, 8, 4))
-    edges = pd.DataFrame({'sender': [], 'receiver': []})
-    systems = [
-        TrajectoryTable(str(tmp_path), x, split, edges=edges,
-                        transform=SplitTrajectory(4))
-        for split in ('train', 'val')
-    ]
-    config = Config(4, 4, [2])
-    with pytest.raises(ValueError, match='candidate edge'):
-        fit(config, *systems, str(tmp_path / 'run'))

