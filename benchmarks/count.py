@@ -76,23 +76,14 @@ def main():
         print(f'{part:30} {size["files"]:5} {size["lines"]:6} '
               f'{size["code"] / size["lines"]:6.1%} {size["checks"]:6}')
     package = sizes['pyg_fnri']
-    found = {
-        'pyg_fnri':
-        package['lines'],
-        'files':
-        package['files'],
-        'checks':
-        package['checks'],
-        'tests':
-        sizes['tests']['lines'],
-        'scripts and benchmarks':
-        sum(sizes[part]['lines'] for part in ('scripts', 'benchmarks')),
-        'README.md':
-        len(Path('README.md').read_text().splitlines())
-    }
+    readme = Path('README.md').read_text().splitlines()
+    found = (package['lines'], package['files'], package['checks'],
+             sizes['tests']['lines'],
+             (sizes['scripts'] + sizes['benchmarks'])['lines'], len(readme))
     over = [
-        f'over budget: {found[name]} of {limit} {name}'
-        for name, limit in LIMITS.items() if found[name] > limit
+        f'over budget: {number} of {limit} {name}'
+        for number, (name, limit) in zip(found, LIMITS.items())
+        if number > limit
     ]
     if package['code'] < MIN_CODE_SHARE * package['lines']:
         over.append(f'less than {MIN_CODE_SHARE:.0%} of the package is code')

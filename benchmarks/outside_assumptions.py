@@ -165,7 +165,7 @@ SCALES: dict[str, dict[str, int]] = dict(
 
 def main(argv: Optional[list[str]] = None) -> None:
     args = make_parser(__doc__, 'outside_assumptions', SCALES).parse_args(argv)
-    smoke = 'smoke' if args.scale == 'smoke' else ''
+    smoke = 'smoke' * (args.scale == 'smoke')
     out = Path(args.results, smoke, 'outside_assumptions')
     runs = Path(args.runs, args.scale)
     run_study(CASES, lambda name: run(name, args.scale, runs / name, args.root),
@@ -196,14 +196,14 @@ def run(name: str, scale: str, place: Path, root: str) -> dict[str, Any]:
                             torch.Generator().manual_seed(0))
         check = check_laws(laws.model, networks.model, held_out,
                            networks.linear_step, networks.units)
-        scores = asdict(check)
-        scores['findings'] = [f._asdict() for f in check.findings]
+        findings = [finding._asdict() for finding in check.findings]
         guess, _ = networks.model.infer(held_out)
         refined = refine(laws.model, held_out).edge_type
     except ValueError as refusal:
         return dict(out, holds=False, verdict=f'No laws are fitted: {refusal}')
     return dict(
-        out, holds=check.holds, verdict=str(check), check=scores,
+        out, holds=check.holds, verdict=str(check),
+        check=asdict(check) | {'findings': findings},
         encoder_accuracy=networks.accuracies(guess, held_out)['accuracy'],
         refined_accuracy=laws.accuracies(refined, held_out)['accuracy'])
 

@@ -5,10 +5,8 @@
     python benchmarks/reproduce.py --table 1 2 --scale paper --list
 
 A cell, DATASET-MODEL-REGIME-SEED, is a training run in RUNS/SCALE/CELL and its
-measurement on the test split, RESULTS/SCALE/CELL.json. What is there is not run
-again, what was stopped goes on, and several processes share the cells; --list
-prints each as a command of its own, for any scheduler. Tables and figures are
-made of all results that are there:
+measurement on the test split, RESULTS/SCALE/CELL.json. --list prints each as a
+command of its own, for any scheduler. Of all results that are there:
 
     --table 1               edge accuracies: models learned and supervised
     --table 2               rollout errors: models learned and given true graphs
@@ -43,7 +41,7 @@ from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
 
 #: Of rollouts along either half; table 2 has three of them.
 HORIZONS = (1, 5, 10, 20, 40)
-#: The layers of the paper's data sets.
+#: Of the paper's data sets.
 LAYERS = {
     'springs_charges': ['springs', 'charges'],
     'springs_charges_fsprings': ['springs', 'charges', 'finite springs']
@@ -139,9 +137,6 @@ def main(argv: Optional[list[str]] = None) -> None:
     out, runs = (Path(place, args.scale) for place in (args.results, args.runs))
     parts = [*args.table, *args.figure]
 
-    def measure(name: str) -> dict[str, Any]:
-        return run(name, runs / name, args.scale, args.root)
-
     def report() -> None:
         for part in parts:
             if part == 'trajectories':
@@ -150,18 +145,17 @@ def main(argv: Optional[list[str]] = None) -> None:
             else:
                 write_table(part, out, args.scale)
 
-    tables.run_study(cells_of(parts or PARTS, args.scale), measure, report, out,
-                     args)
+    tables.run_study(cells_of(parts or PARTS, args.scale),
+                     lambda name: run(name, runs / name, args.scale, args.root),
+                     report, out, args)
 
 
 def cells_of(parts: Iterable[str], scale: str) -> list[str]:
     """What tables and figures are made of, seed by seed."""
-    seeds = {
-        'laws': SCALES[scale].law_seeds,
-        'trajectories': SCALES[scale].seeds[:1]
-    }
+    size = SCALES[scale]
+    seeds = {'laws': size.law_seeds, 'trajectories': size.seeds[:1]}
     cells = [(*row, seed) for part in parts
-             for seed in seeds.get(part, SCALES[scale].seeds)
+             for seed in seeds.get(part, size.seeds)
              for row in product(*PARTS[part])]
     cells = sorted(dict.fromkeys(cells), key=lambda cell: cell[-1])
     return ['-'.join(map(str, cell)) for cell in cells]
@@ -198,9 +192,8 @@ def measure_cell(regime: str, module: RelationalInference, out: Path,
         test = test[:2_000]
     infer = (module.model.infer if regime != 'true_graph' else lambda batch:
              (module.true_types(batch), None))
-    figures = evaluation.measure(module, test,
-                                 infer)[0] | evaluation.measure_guesses(
-                                     module, test, root)
+    figures, _ = evaluation.measure(module, test, infer)
+    figures |= evaluation.measure_guesses(module, test, root)
     if has_laws:
         refined, _ = evaluation.measure(module, test,
                                         partial(refine, module.model))
@@ -223,7 +216,7 @@ def measure_cell(regime: str, module: RelationalInference, out: Path,
 def measure_half(module: RelationalInference, test: Systems,
                  half: str) -> dict[str, Any]:
     """Errors of rollouts along the frames that the encoder saw, or those that
-    follow, with the graph inferred from the former."""
+    follow."""
     batches = list(SystemLoader(test, 500))
     for batch in batches if half == 'observed' else []:
         batch.y = batch.x
@@ -234,11 +227,9 @@ def measure_half(module: RelationalInference, test: Systems,
 
 def load_results(out: Path) -> pd.DataFrame:
     """The results of all cells by seed, a row for each kind of figures."""
-    frame = pd.DataFrame([
-        row for name, result in tables.load(out, '*-*-*-*').items()
-        for row in rows_of(name, result)
-    ])
-    return frame.sort_values('seed', kind='stable')
+    results = tables.load(out, '*-*-*-*').items()
+    rows = [row for item in results for row in rows_of(*item)]
+    return pd.DataFrame(rows).sort_values('seed', kind='stable')
 
 
 def rows_of(name: str, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -358,13 +349,10 @@ def parameter_table(dataset: str) -> pd.DataFrame:
             sum(p.numel() for p in part.parameters())
             for part in (built.encoder, built.decoder)
         ]
-        rows[model] = ('+'.join(map(str, EDGE_TYPES[dataset][model])), *ours,
-                       *published)
-    columns = [
-        f'{part}, {whose}' for whose in ('ours', 'paper')
-        for part in ('encoder', 'decoder')
-    ]
-    return pd.DataFrame.from_dict(rows, 'index', columns=['K', *columns])
+        types = '+'.join(map(str, EDGE_TYPES[dataset][model]))
+        rows[model] = (types, *ours, *published)
+    columns = 'K;encoder, ours;decoder, ours;encoder, paper;decoder, paper'
+    return pd.DataFrame.from_dict(rows, 'index', columns=columns.split(';'))
 
 
 def draw_trajectories(run: Path, root: str, out: Path) -> None:
@@ -389,10 +377,10 @@ def draw_compression(rows: pd.DataFrame, path: Path) -> None:
     figure = Figure((9, 3.6), layout='constrained')
     lines = rows.groupby('row', sort=False).mean(numeric_only=True)
     lines = lines.filter(like='MSE').rename(columns=lambda name: int(name[4:]))
-    for ax, split in zip(figure.subplots(1, 2, sharey=True),
-                         ('without', 'with ')):
-        shown = lines.filter(regex=f'^({split}|static)',
-                             axis=0).sort_index(axis=1)
+    lines = lines.sort_index(axis=1)
+    axes = figure.subplots(1, 2, sharey=True)
+    for ax, split in zip(axes, ('without', 'with ')):
+        shown = lines.filter(regex=f'^({split}|static)', axis=0)
         shown.T.plot(ax=ax, loglog=True, style=['o-', 'o-', '--', '--'],
                      xlabel='steps', ylabel='mean squared error (1e-5)')
     tables.save_figure(figure, path)

@@ -4,16 +4,9 @@
     python benchmarks/robustness.py --cell '*-seed0'         # half an hour
 
 On systems of springs and charges, laws are found without labels and with an
-untrained encoder, then the graphs of unseen systems. A curve varies one thing:
-
-    frames      observed frames, of training systems and of unseen ones
-    noise       Gaussian noise on all frames
-    systems     number of training systems; 50,000 take 12 GiB of memory
-    particles   particles of the unseen systems, with laws from systems of 5
-    interval    time between two frames
-
-Makes robustness.md and robustness.png of all points that are there. The
-ablations in results/robustness were measured at commit 1799bda.
+untrained encoder, then the graphs of unseen systems. A curve varies one thing,
+such as the noise. 50,000 systems take 12 GiB of memory. Makes robustness.md and
+robustness.png of all points that are there.
 """
 import time
 from dataclasses import replace
@@ -45,14 +38,12 @@ NAME, TYPES, LAYERS = 'springs_charges', (2, 2), ('spring', 'charge')
 
 
 class Condition(NamedTuple):
-    """What a curve varies. Training systems have as many frames again that
-    follow those observed; noise is in per cent of each feature's standard
-    deviation, the interval in seconds."""
-    num_observed: int = 49
-    noise_percent: float = 0
+    """What a curve varies."""
+    num_observed: int = 49  # Training systems have as many again.
+    noise_percent: float = 0  # Of each feature's standard deviation.
     num_training: int = 500
-    num_particles: int = 5
-    interval: float = 0.1
+    num_particles: int = 5  # Of unseen systems; laws are from systems of 5.
+    interval: float = 0.1  # In seconds.
     num_test: int = 500
 
 

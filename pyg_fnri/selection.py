@@ -28,6 +28,7 @@ HORIZON = 10
 #: A type is used if it has this share of the edges, and errors of single steps
 #: would rise by this factor if another type took its place.
 USED_SHARE, USED_WORTH = 0.01, 1.01
+AGREEMENT = 'agreement', 'agreement_by_chance', 'agreement_adjusted'
 
 
 class Selection(NamedTuple):
@@ -45,7 +46,7 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
     """Trains a model for each candidate and seed, and recommends the smallest
     candidate whose error on held-out systems (of rollouts; logarithm, mean over
     systems and seeds) is above the lowest one by at most one standard error of
-    the difference. No label is used but for the column `edge_accuracy`.
+    the difference. Labels are only used for the column `edge_accuracy`.
 
     Runs that are too short err both ways: an interaction may not be found yet,
     and doubtful graphs favour layers too many. The table holds the `error` in
@@ -61,7 +62,6 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
         val: Validation systems.
         test: At least two held-out systems.
         out: Where runs are kept; those that are there go on.
-        seeds: Seeds of the runs of each candidate.
         **kwargs: Of :func:`~pyg_fnri.training.fit`.
     """
     if len(test) < 2:
@@ -193,8 +193,9 @@ def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> pd.DataFrame:
     rows = []
     for types, found in runs.items():
         ours = errors[types]
-        row = dict(candidate=','.join(map(str, types)), num_seeds=len(found),
-                   error=1e5 * math.exp(ours.mean()))
+        row: dict[str, Any] = dict(candidate=','.join(map(str, types)),
+                                   num_seeds=len(found),
+                                   error=1e5 * math.exp(ours.mean()))
         shuffled = np.mean([run['shuffled'] for run in found], 0)
         # With shuffled types, models are the same: seeds do not differ.
         ratios = dict(best=(ours, errors[best]),
@@ -207,8 +208,7 @@ def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> pd.DataFrame:
         graphs = combinations([run['types'] for run in found], 2)
         pairs: list[Any] = [agreement(*pair, types) for pair in graphs]
         agreed = np.array(pairs or [3 * [None]], dtype=float).mean(0)
-        for name, share in zip(('', '_by_chance', '_adjusted'), agreed):
-            row[f'agreement{name}'] = share
+        row |= zip(AGREEMENT, agreed)
         row |= dict(entropy_share=np.mean([run['entropy'] for run in found]),
                     types_used=sum(run['num_used'] for run in found),
                     types=len(found) * sum(types),
@@ -222,9 +222,8 @@ def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> pd.DataFrame:
 
 
 def _difference(values: np.ndarray, others: np.ndarray) -> tuple[float, float]:
-    """Mean difference and its standard error, of arrays with a row for each
-    seed and a column for each system: by system, as these differ far more than
-    models do, plus what other seeds would change."""
+    """Mean difference and its standard error, of arrays [seeds, systems]: by
+    system, as these differ far more than models do, and by seed."""
     if not np.isfinite([*values, *others]).all():
         return math.inf, math.nan
     by_system = values.mean(0) - others.mean(0)

@@ -4,24 +4,19 @@
 
 Infers the interaction graph of each test system from its first 49 frames and
 predicts its last 49 with it; a decoder alone is given the true graph, an
-encoder alone predicts nothing. Prints the paper's rows beside ours, what can
-be had without a model, and how far the model's probabilities can be trusted.
-Writes into --out: metrics.json, trajectories.png (predicted against true),
-graph.png (inferred against true), reliability.png and, where the decoder is
-made of force laws (see scripts/em.py), laws.png and laws.csv. With --refine,
-each graph is also improved by what the decoder makes of the same 49 frames.
+encoder alone predicts nothing. Prints the paper's rows beside ours, baselines,
+and how far the model's probabilities can be trusted. Writes into --out:
+metrics.json, trajectories.png, graph.png, reliability.png and, where the
+decoder is made of force laws (see scripts/em.py), laws.png and laws.csv.
 
-    python scripts/evaluate.py --checkpoint runs/demo/best.ckpt \\
-        --refine --samples 32
-
-also says how sure that can be: probabilities are averaged over 32 graphs drawn
-from the posterior, given the decoder's errors, whose size and tails are fitted
-without labels. It takes a few times as long. Pictures are then of these.
+With --refine, each graph is also improved by what the decoder makes of the same
+49 frames; with --refine --samples 32, probabilities are also averaged over 32
+graphs drawn from the posterior, which takes a few times as long. Pictures are
+of the best graphs.
 
 Accuracies are strict: one relabelling of layers and types for the whole data
-set. Where the truth is not known, there are none. Errors are mean squared
-errors in units of 1e-5 of positions and velocities min-max scaled with the
-training split's extremes, as in the paper.
+set. Errors are mean squared errors in units of 1e-5 of positions and velocities
+min-max scaled with the training split's extremes, as in the paper.
 """
 import argparse
 import os
@@ -84,16 +79,14 @@ def main(argv: Optional[list[str]] = None) -> None:
         dataset = open_systems(module, args)
         report, types = measure(module, dataset, first_guess(module))
         report |= measure_guesses(module, dataset, args.root, args.data)
-        # Better graphs, the best last.
+        ways: dict[str, Callable[[Data], Graph]] = {}  # The best last.
         if args.refine:
-            infer = partial(refine, module.model)
-            report['refined'], types = measure(module, dataset, infer,
-                                               'refined')
+            ways['refined'] = partial(refine, module.model)
         if args.samples is not None:
-            infer = partial(sample_posterior, module.model,
-                            num_samples=args.samples)
-            report['sampled'], types = measure(module, dataset, infer,
-                                               'sampled')
+            ways['sampled'] = partial(sample_posterior, module.model,
+                                      num_samples=args.samples)
+        for way, infer in ways.items():
+            report[way], types = measure(module, dataset, infer, way)
         best = best_metrics(report)
         laws = find_laws(module, dataset, best)
         if laws is not None and laws.error is not None:

@@ -1,26 +1,11 @@
 """Make a data set of simulated particle systems, and print its card.
 
-The paper's two systems in the paper's sizes, and NRI's own, some minutes each:
-
-    python scripts/generate.py --name springs_charges
-    python scripts/generate.py --name springs_charges_fsprings
-    python scripts/generate.py --name nri_springs
-    python scripts/generate.py --name nri_charged
-    python scripts/generate.py --name kuramoto
-
-The same, but no graph that is tested on, however its particles are numbered,
-is in the training data:
-
-    python scripts/generate.py --name springs_charges --split-by graph
-
-A small one to try things out, and one with more particles:
-
-    python scripts/generate.py --num-systems 500 100 100
+    python scripts/generate.py --name springs_charges       # some minutes
     python scripts/generate.py --num-particles 10 --num-systems 500 100 100
 
-What exists already is not made again. scripts/train.py and scripts/evaluate.py
-make the data they need by themselves; this script makes them beforehand, and
-shows what they are like.
+With --split-by graph, no graph that is tested on, however its particles are
+numbered, is in the training data. What exists already is not made again.
+scripts/train.py and scripts/evaluate.py make the data they need by themselves.
 """
 import argparse
 import hashlib
@@ -59,9 +44,10 @@ def main(argv: Optional[list[str]] = None) -> None:
     with errors_in_one_line():
         for split in SPLITS:
             print(f'{systems.name}, {split} split', file=sys.stderr)
-            splits.append(
+            splits += [
                 ParticleSystems(args.root, split=split, seed=args.seed,
-                                **asdict(systems)))
+                                **asdict(systems))
+            ]
     print_card(splits)
 
 
@@ -80,8 +66,7 @@ def interacting_share(dataset: ParticleSystems) -> dict[str, float]:
 def static_error(train: ParticleSystems, test: ParticleSystems,
                  num_frames: int = 49) -> dict[int, float]:
     """The error at each horizon of predicting that nothing moves (Static in
-    table 2), on the last frames of each trajectory, min-max scaled by the
-    training split as in the paper."""
+    table 2), min-max scaled by the training split as in the paper."""
     scaling = MinMaxScaling(train.num_node_features).fit(train.x)
     y = scaling(test.x[:, -num_frames:])
     mse = RolloutMSE(HORIZONS)
@@ -96,7 +81,6 @@ def checksum(dataset: ParticleSystems) -> str:
 
 
 def print_card(splits: Sequence[ParticleSystems]) -> None:
-    """What datasets/README.md says of the data sets it describes."""
     train, _, test = splits
     console = Console(soft_wrap=True)
     console.print(
@@ -107,19 +91,16 @@ def print_card(splits: Sequence[ParticleSystems]) -> None:
     for dataset in splits:
         console.print(f'  {dataset.processed_paths[0]}')
         share = interacting_share(dataset)
-        rows[dataset.split] = [
-            f'{len(dataset):,}', *share.values(),
-            checksum(dataset)[:16]
-        ]
+        start = checksum(dataset)[:16]
+        rows[dataset.split] = [f'{len(dataset):,}', *share.values(), start]
     console.print(
         make_table('Share of the pairs that interact',
                    ['split', 'systems', *share, 'SHA-256 of x'], rows, '.3f'))
     paper = ROLLOUT_MSE.get(train.name, {}).get('static')
-    rows = {}
-    if paper and train.num_particles == 5 and train.split_by == 'system':
-        rows['paper'] = [*paper]
     errors = static_error(train, test).values()
-    rows['here, test split'] = [1e5 * error for error in errors]
+    rows = {'here, test split': [1e5 * error for error in errors]}
+    if paper and train.num_particles == 5 and train.split_by == 'system':
+        rows = {'paper': [*paper], **rows}
     console.print(
         make_table('Static rollout, mean squared error (1e-5, min-max units)',
                    ['', *(f'{h} step{"s"[:h - 1]}' for h in HORIZONS)], rows,

@@ -8,8 +8,7 @@ to see; systems may have other numbers of particles than in training. Writes
 into --out:
 
 - edges.csv: system, sender, receiver, layer, type, probability of that type,
-- graphs.graphml: the interactions of all systems in one file, each a part of
-  its own, with the names of system and particle at the nodes,
+- graphs.graphml: the interactions of all systems, each a part of its own,
 - graph.png and heatmap.png: the graph of the first system, and how probable
   each interaction is,
 - trajectories.png: predicted from the last frame looked at, over true ones,
@@ -19,18 +18,13 @@ Trajectories are read as they were in training, which the checkpoint remembers;
 options such as --position say otherwise. Of a folder of arrays as the research
 code of NRI and fNRI has it, graphs of the test systems are inferred.
 
-Layers and types are numbered as the model does, which was not told what they
-are: layer 0 may be any kind of interaction. Where the recipe is quick, type 0
-is no interaction.
+Layer 0 may be any kind of interaction: the model was not told what layers are.
+Where the recipe is quick, type 0 is no interaction.
 
-    python scripts/infer.py --checkpoint runs/mine/best.ckpt --data my.csv \\
-        --shared --out runs/mine/graph
-
-infers one graph of recordings of the same particles, one organism or one
-experiment repeated: it pools what all systems tell about each pair, and with
---refine, each is refined first. Systems count as independent observations.
-Windows of one recording are not quite that, so that the probabilities are
-overconfident.
+With --shared, infers one graph of recordings of the same particles: it pools
+what all systems tell about each pair, with --refine after each is refined.
+Systems count as independent, which windows of one recording are not quite:
+their probabilities are overconfident.
 """
 import argparse
 import time
@@ -104,9 +98,9 @@ def describe(module: RelationalInference, dataset: OwnSystems,
     if dataset.split != 'all':
         number += f" of the split '{dataset.split}'"
     num_steps, observed = dataset[0].x.size(1), module.config.num_observed
-    frames = f', the first {observed} of {num_steps} frames,' * (num_steps
-                                                                 > observed)
-    return f"{'one graph of ' * shared}{number}{frames}"
+    if num_steps > observed:
+        number += f', the first {observed} of {num_steps} frames,'
+    return f"{'one graph of ' * shared}{number}"
 
 
 if __name__ == '__main__':

@@ -59,18 +59,6 @@ def simulate_systems():
 
 
 @pytest.fixture
-def make_latent():
-    """A latent graph of springs and charges, without null channels."""
-    def make(family='fnri', undirected=True):
-        if family == 'sfnri':
-            return SigmoidLatent([2, 2], undirected)
-        types = [4] if family == 'nri' else [2, 2]
-        return CategoricalLatent(types, drop_null=True, undirected=undirected)
-
-    return make
-
-
-@pytest.fixture
 def to_types():
     """Labels of springs and charges as edge types of a family."""
     def convert(label, family):
@@ -80,14 +68,17 @@ def to_types():
 
 
 @pytest.fixture
-def make_model(make_latent, to_types):
+def make_model(to_types):
     """A model whose encoder guesses given labels of springs and charges, with
     odds of `exp(confidence)` for each edge and layer-graph, and whose decoder
     has the true laws, or none (`laws=False`), or is the paper's
     (`laws=None`)."""
     def make(edge_label, family='fnri', confidence=2.0, undirected=True,
              laws=True, half_width=5.0):
-        latent = make_latent(family, undirected)
+        latent = CategoricalLatent([4] if family == 'nri' else [2, 2],
+                                   drop_null=True, undirected=undirected)
+        if family == 'sfnri':
+            latent = SigmoidLatent([2, 2], undirected)
         types = to_types(edge_label, family)
         logits = [
             confidence * torch.nn.functional.one_hot(t, k)

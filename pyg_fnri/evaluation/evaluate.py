@@ -13,8 +13,7 @@ from pyg_fnri.datasets.spec import Systems, open_dataset
 from pyg_fnri.evaluation.published import HORIZONS
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import (EdgePosterior, RolloutMSE, graph_report,
-                              guessing_accuracy, linear_rollout,
-                              static_rollout)
+                              guessing_accuracy, linear_rollout, static_rollout)
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
 from pyg_fnri.training import RelationalInference
 

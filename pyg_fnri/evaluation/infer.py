@@ -137,7 +137,8 @@ def infer_graphs(module: RelationalInference, dataset: OwnSystems,
         shared: Infer one graph for all, which must have the same particles,
             see :func:`~pyg_fnri.inference.shared_graph`; the table has no
             column `system` then.
-        batch_size: Systems that are looked at together."""
+        batch_size: Systems that are looked at together.
+    """
     model, num_observed = module.model, module.config.num_observed
     systems, particles = dataset.system_names, dataset.particle_names
     batches = (observe(batch, num_observed) for batch in track(
@@ -170,8 +171,7 @@ def infer_graphs(module: RelationalInference, dataset: OwnSystems,
             posteriors.append(posterior)
         data = Batch.from_data_list(parts)
         data.batch = data.system_batch  # Of systems, not of batches of them.
-        graph = Refined(data.edge_type,
-                        [torch.cat(q) for q in zip(*posteriors)])
+        graph = Refined(data.edge_type, [*map(torch.cat, zip(*posteriors))])
         owner = data.batch[data.edge_index[1]]
         graphs = [
             Refined(graph.edge_type[owner == i],
@@ -193,13 +193,9 @@ def draw_graphs(module: RelationalInference,
                 particles: Sequence[Any]) -> dict[str, Figure]:
     """Draws the graph of the first system, how probable its interactions are,
     and where systems go from their last observed frame, as far as there is
-    something to show: pictures by the names of their files.
-
-    Args:
-        first: As of :class:`InferredGraphs`.
-        systems: What each of them is called.
-        particles: What the particles of the first one are called.
-    """
+    something to show: pictures by the names of their files. Given are
+    :attr:`InferredGraphs.first`, names of these systems, and names of the
+    particles of the first one."""
     data, graph = first[0]
     out: dict[str, Figure] = {}
     if data.num_edges:

@@ -64,14 +64,9 @@ class LawCurves(NamedTuple):
 def law_curves(layer: ForceLawDecoder, dataset: Systems,
                relabelling: Optional[Relabelling] = None,
                num_systems: int = 200) -> LawCurves:
-    """The laws found, in the order of the true forces where one is known.
-
-    Args:
-        layer: The laws.
-        dataset: Systems with :obj:`x` and :obj:`y`, for distances.
-        relabelling: From predicted to true types, where those are known.
-        num_systems: How many of the systems, at the most.
-    """
+    """The laws found, in the order of the true forces where it is known, by a
+    relabelling to true types; at distances in :obj:`x` and :obj:`y` of the
+    first systems."""
     batch = next(iter(SystemLoader(dataset, num_systems)))
     position = torch.cat([batch.x, batch.y], dim=1)[..., :batch.x.size(-1) // 2]
     sender, receiver = batch.edge_index

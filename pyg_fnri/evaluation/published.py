@@ -61,18 +61,9 @@ PARAMETERS: dict[str, dict[str, tuple[int, int]]] = {
     }
 }
 
-#: Table 3: data set -> model -> K as printed there, (2, 2) for 2+2: the edge
-#: types of each layer-graph; of sfNRI the number of its sigmoids, one for
-#: each layer-graph of two types.
+#: Table 3: data set -> model -> K as printed there, (2, 2) for 2+2; of sfNRI
+#: the number of its sigmoids, one for each layer of two types.
 EDGE_TYPES: dict[str, dict[str, tuple[int, ...]]] = {
-    'springs_charges': {
-        'nri': (4, ),
-        'fnri': (2, 2),
-        'sfnri': (2, )
-    },
-    'springs_charges_fsprings': {
-        'nri': (8, ),
-        'fnri': (2, 2, 2),
-        'sfnri': (3, )
-    }
+    'springs_charges': dict(nri=(4, ), fnri=(2, 2), sfnri=(2, )),
+    'springs_charges_fsprings': dict(nri=(8, ), fnri=(2, 2, 2), sfnri=(3, ))
 }

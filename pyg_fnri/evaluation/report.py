@@ -90,8 +90,7 @@ def print_report(module: RelationalInference, dataset: Systems,
         print(f'Relative error of the force laws: {errors}')
 
 
-def make_table(title: str, columns: Sequence[str], rows: Mapping[str,
-                                                                 Sequence[Any]],
+def make_table(title: str, columns: Sequence[str], rows: Mapping[str, Sequence],
                form: str = '.3g', bold: Collection[str] = ()) -> Table:
     """A table for the terminal, some rows bold; a dash for None."""
     table = Table(title=title, title_justify='left')
@@ -206,16 +205,9 @@ def write_pictures(module: RelationalInference, dataset: Systems,
                    metrics: Metrics, edge_type: Tensor,
                    laws: Optional[LawCurves], out: str,
                    num_drawn: int) -> list[str]:
-    """Draws rollouts, a graph, how far probabilities can be trusted, and force
-    laws, as far as there are; gives the names of the files.
-
-    Args:
-        metrics: What :func:`~pyg_fnri.evaluation.measure` says.
-        edge_type: And the types that it gives, of the first batch.
-        laws: The force laws, where there are some.
-        out: The directory that pictures are written into.
-        num_drawn: Systems whose rollouts are drawn, at the most.
-    """
+    """Draws rollouts of the first systems, a graph, how far probabilities can
+    be trusted, and force laws, as far as there are, from the metrics and types
+    of :func:`~pyg_fnri.evaluation.measure`; gives the names of the files."""
     relabelling = metrics.get('relabelling')
     pictures: dict[str, Figure] = {}
     if 'rollout_mse' in metrics and module.config.in_channels >= 4:

@@ -20,8 +20,7 @@ class Pairs(NamedTuple):
         reverse: The edge of the other direction, or the same one, :obj:`[V]`.
         sender, receiver: Ends of the first edge, :obj:`[V]`.
         mutual: Whether the choice acts on the sender, too, :obj:`[V]` bool.
-        rounds: Each choice once; those of a round act on different particles,
-            so they can be changed side by side.
+        rounds: Choices by rounds; those of one act on different particles.
     """
     edge: Tensor
     reverse: Tensor
@@ -32,9 +31,7 @@ class Pairs(NamedTuple):
 
 
 def find_choices(edge_index: Tensor, undirected: bool) -> Pairs:
-    """The choices over candidate edges :obj:`[2, num_edges]`, each given once.
-    In an undirected graph, an edge without its reverse is a choice of its own.
-    """
+    """The choices over candidate edges; one without its reverse is its own."""
     edge = torch.arange(edge_index.size(1), device=edge_index.device)
     reverse = reverse_edges(edge_index) if undirected else edge
     edge = edge[edge <= reverse]
@@ -46,8 +43,7 @@ def find_choices(edge_index: Tensor, undirected: bool) -> Pairs:
 
 
 def all_types(latent: Latent) -> Tensor:
-    """All M combinations of the layer-graphs' types, :obj:`[M, num_layers]`,
-    nulls first."""
+    """All combinations of types, :obj:`[M, num_layers]`, nulls first."""
     types = [torch.arange(k) for k in latent.num_edge_types]
     return torch.cartesian_prod(*types).view(-1, len(types))
 
@@ -80,10 +76,9 @@ def _rounds(sender: Tensor, receiver: Tensor, mutual: Tensor,
 
 
 class Evidence(ABC):
-    """One-step prediction errors of a decoder as a function of the graph, which
-    is given by the channels of each choice, :obj:`[V, C]`. Errors are in units
-    of a robust scale per feature, and zero where a transition says nothing
-    about forces."""
+    """One-step prediction errors as a function of the channels of each choice,
+    :obj:`[V, C]`, in units of a robust scale per feature; zero where a
+    transition says nothing about forces."""
     #: Errors computed side by side at the most: larger arrays take longer.
     max_tried: int = sys.maxsize
 
@@ -96,16 +91,14 @@ class Evidence(ABC):
                        options: Tensor) -> tuple[Tensor, Tensor]:
         """The errors of receivers and of senders, twice :obj:`[v, M,
         num_transitions, F]`, if the choices :obj:`members` of one round
-        changed to each of the options :obj:`[M, C]`, from the present errors
-        and channels."""
+        changed to each of the options :obj:`[M, C]`."""
 
 
 class DecoderEvidence(Evidence):
-    """The evidence of any decoder, which runs anew for each option, in units of
-    the residual of the model's :class:`~pyg_fnri.nn.LinearStep`, or of one
-    fitted here. A choice changes what acts on its own two particles only, so
-    one run tries all choices of a round; what the memory of a recurrent decoder
-    passes on to other particles is neglected."""
+    """The evidence of any decoder, in units of the residual of the model's
+    :class:`~pyg_fnri.nn.LinearStep`, or of one fitted here. One run tries an
+    option for all choices of a round; what a recurrent decoder's memory passes
+    on to other particles is neglected."""
     def __init__(self, model: RelationalAutoEncoder, x: Tensor,
                  edge_index: Tensor, choices: Pairs,
                  mass: Optional[Tensor] = None) -> None:

@@ -90,7 +90,7 @@ class Transitions:
 
     def integrate(self, force: Tensor, choices: slice = slice(None)) -> Tensor:
         """Shift and impulse :obj:`[*, v, num_transitions, 2D]` of receivers
-        by forces :obj:`[*, v, num_transitions, points]` of some choices."""
+        by forces :obj:`[*, v, num_transitions, points]`."""
         # Point by point: there are three, too few for a matrix product.
         unit_effect = self.unit_effect[choices]
         out = force[..., 0, None] * unit_effect[..., 0, :]
@@ -99,7 +99,6 @@ class Transitions:
         return out
 
     def take(self, transitions: slice) -> 'Transitions':
-        """The same of some transitions."""
         out = copy.copy(self)
         for name in ('change', 'valid', 'distance', 'unit_effect'):
             setattr(out, name, getattr(self, name)[:, transitions])
@@ -112,8 +111,8 @@ class Transitions:
         return self.take(slice(first, None, step))
 
     def sum_at_particles(self, effect: Tensor) -> Tensor:
-        """The sum of effects :obj:`[V, ...]` on receivers, and of their
-        opposites on senders, over the masses."""
+        """Effects :obj:`[V, ...]` on receivers, and their opposites on senders,
+        summed, over the masses."""
         choices, both = self.choices, self.choices.mutual
         out = effect.new_zeros((self.change.size(0), ) + effect.size()[1:])
         out.index_add_(0, choices.receiver, effect)
@@ -149,9 +148,8 @@ class ImpulseEvidence(Evidence):
         return errors * self.transitions.valid.unsqueeze(-1)
 
     def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
-        """What a unit of each channel of some choices adds to the changes of
-        their receivers and of their senders, twice :obj:`[v, C,
-        num_transitions, F]`; zero where transitions say nothing."""
+        """What a unit of each channel of some choices does to receivers and to
+        senders, twice :obj:`[v, C, num_transitions, F]`."""
         choices, effect = self.transitions.choices, self.effect[members]
         receiver, sender = choices.receiver[members], choices.sender[members]
         opposite = -effect * choices.mutual[members].view(-1, 1, 1, 1)
@@ -179,8 +177,7 @@ def shortest_distance(dtype: torch.dtype) -> float:
 
 @torch.no_grad()
 def velocity_slope(x: Tensor, interval: float) -> float:
-    """The rate of change of positions over the velocities given, by robust
-    least squares; arguments as of :func:`check_motion`."""
+    """The rate of change of positions over the velocities given, robustly."""
     position, velocity = x.double().chunk(2, dim=-1)
     change = position[:, 1:] - position[:, :-1]
     expected = interval * (velocity[:, 1:] + velocity[:, :-1]) / 2
@@ -198,9 +195,8 @@ def velocity_slope(x: Tensor, interval: float) -> float:
 
 
 def check_motion(x: Tensor, interval: float) -> None:
-    """Raises a :class:`ValueError` if positions :obj:`[num_nodes, T, :D]` in m
-    do not move at the velocities :obj:`[num_nodes, T, D:]` in m/s, with frames
-    so many s apart: force laws should not be fitted."""
+    """Raises a :class:`ValueError` if positions :obj:`x[..., :D]` in m do not
+    move at the velocities :obj:`x[..., D:]` in m/s, frames so many s apart."""
     slope = velocity_slope(x, interval)
     if slips(slope):
         raise ValueError(f"{slip_message(slope)} Force laws are not for such "
@@ -208,12 +204,10 @@ def check_motion(x: Tensor, interval: float) -> None:
 
 
 def slips(slope: float) -> bool:
-    """Whether positions move at other velocities."""
     return not abs(slope - 1) <= MAX_SLIP
 
 
 def slip_message(slope: float) -> str:
-    """What that means, as a sentence."""
     return (f"Positions move at {slope:.2f} times the velocities given, so "
             f"features are no positions and velocities, or the interval "
             f"between two frames is another one.")

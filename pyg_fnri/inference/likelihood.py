@@ -75,12 +75,11 @@ class StudentErrors:
         return share * (degrees + 1) / 2 * slope
 
     def at_least(self, tolerance: float) -> 'StudentErrors':
-        r"""The same with no tolerance :math:`\nu s^2` below one."""
+        r"""With no tolerance :math:`\nu s^2` below one."""
         least = (math.sqrt(tolerance / d) for d in self.degrees)
         return replace(self, scale=tuple(map(max, self.scale, least)))
 
     def widened(self, factor: float) -> 'StudentErrors':
-        """The same for errors that are so many times as large."""
         return replace(self, scale=tuple(factor * s for s in self.scale))
 
     def _tensors(self, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -96,14 +95,12 @@ AnyObjective = TypeVar('AnyObjective', bound=Objective)
 
 
 def without_prior(stages: Sequence[AnyObjective]) -> list[AnyObjective]:
-    """The same stages without the encoder's prior."""
     return [replace(stage, prior_weight=0.0) for stage in stages]
 
 
 def fit_errors(errors: Tensor, prior_weight: float) -> StudentErrors:
-    """The likelihood that fits errors of the graphs that are thought to be
-    right, :obj:`[num_nodes, num_transitions, F]`, zero where a transition says
-    nothing: by :func:`fit_student` and :func:`independent_share`."""
+    """The likelihood that fits errors of graphs thought to be right,
+    :obj:`[num_nodes, num_transitions, F]`; zeros say nothing."""
     valid = (errors != 0).any(-1)
     if not bool(valid.any()):
         raise ValueError("Particles may meet a wall in all transitions, so "
@@ -115,9 +112,8 @@ def fit_errors(errors: Tensor, prior_weight: float) -> StudentErrors:
 
 
 def bounded(errors: Tensor, valid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The slope of the log-likelihood that fits :obj:`valid` errors best (close
-    encounters, with hundreds of times the usual errors, do not hide all others
-    in it), and degrees of freedom and scale, as of :func:`fit_student`."""
+    """The slope of the log-likelihood that fits :obj:`valid` errors best, in
+    which close encounters do not hide all others, and its degrees and scale."""
     seen = errors[valid]
     degrees, scale = fit_student(seen[::math.ceil(len(seen) / NUM_ROWS)])
     slope = errors / (degrees * scale.square() + errors.square())

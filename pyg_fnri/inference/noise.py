@@ -15,9 +15,8 @@ NEGLIGIBLE, LEAST_VARIANCE = 0.05, 0.01
 
 
 def decorrelated(evidence: ImpulseEvidence, errors: Tensor) -> ImpulseEvidence:
-    r"""The same evidence, with errors by noise made independent; the evidence
-    itself where the errors given, of the graphs that are thought to be right,
-    do not alternate.
+    r"""The evidence, with errors by noise made independent; itself where the
+    errors of the graphs thought to be right do not alternate.
 
     Noise in a frame is in the steps before and after it, with opposite signs.
     With :math:`L L^T` for the covariance of a particle's steps (a band of
@@ -80,16 +79,15 @@ class DecorrelatedEvidence(ImpulseEvidence):
 
 
 def _together(transitions: Transitions, lag: int) -> Tensor:
-    """Which steps so many places apart are as many frames apart, and both say
-    something, :obj:`[num_nodes, T - lag]` bool."""
+    """Which steps that say something are as many frames apart, too."""
     valid, frame = transitions.valid, transitions.frame
     return valid[:, lag:] & valid[:, :-lag] & (frame[lag:] - frame[:-lag]
                                                == lag)
 
 
 def _factor(transitions: Transitions, correlation: Tensor) -> Tensor:
-    """The Cholesky factor of each particle's covariance, of unit variances,
-    :obj:`[num_nodes, T, NUM_LAGS + 1, F]`: from the diagonal to the left."""
+    """The Cholesky factor of each particle's covariance, from the diagonal to
+    the left, :obj:`[num_nodes, T, NUM_LAGS + 1, F]`."""
     valid = transitions.valid
     out = correlation.new_zeros(*valid.size(), NUM_LAGS + 1,
                                 correlation.size(-1))

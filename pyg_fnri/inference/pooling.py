@@ -30,15 +30,12 @@ def pool_posteriors(
 
     Args:
         log_posterior: Log-probabilities :obj:`[num_systems * num_edges, K_a]`
-            of each layer-graph's types, system after system, with the same
-            edges in the same order.
+            of each layer-graph's types, with the same edges in each system.
         num_systems: How many systems there are.
-        prior: Probabilities above 0 of each layer-graph's types, :obj:`[K_a]`,
-            up to a factor. (default: uniform)
+        prior: Probabilities of each layer-graph's types. (default: uniform)
 
     Returns:
-        Log-probabilities :obj:`[num_edges, K_a]` of each layer-graph's types,
-        in double precision.
+        Log-probabilities :obj:`[num_edges, K_a]`, in double precision.
     """
     if prior is None:
         prior = [[1.0] * log_q.size(1) for log_q in log_posterior]
@@ -52,9 +49,8 @@ def pool_posteriors(
 
 def shared_candidates(data: Data,
                       systems: Optional[Sequence[Any]] = None) -> Tensor:
-    """The candidate edges that all systems of a batch have, by the numbers
-    of the particles in a system, :obj:`[2, num_edges]`; messages name the
-    :obj:`systems` as given. (default: 0, 1, ...)"""
+    """The candidate edges that all systems have, by the numbers of particles in
+    a system, :obj:`[2, num_edges]`; errors name the :obj:`systems`."""
     if data.get('batch') is None:
         return data.edge_index
     size = data.batch.bincount()
@@ -116,9 +112,8 @@ def _different(system: Any, first: Any) -> ValueError:
 
 def with_inferred_graphs(model: RelationalAutoEncoder, dataset: InMemoryDataset,
                          batches: Iterable[Batch]) -> InMemoryDataset:
-    """The first systems of a data set, or of a subset, in order and in batches,
-    together with :obj:`edge_target`, the refined graph of each,
-    :obj:`[num_edges, num_layers]`, as a new data set."""
+    """The first systems of a data set, which come in batches, as a new one with
+    :obj:`edge_target`, the refined graphs :obj:`[num_edges, num_layers]`."""
     found, num_systems = [], 0
     for batch in batches:
         # To learn from, a few wrong graphs do no harm.

@@ -95,7 +95,6 @@ def sample_posterior(model: RelationalAutoEncoder, data: Data,
 def _refined(model: RelationalAutoEncoder, data: Data,
              annealing: Sequence[AnnealingStep], num_restarts: int,
              generator: torch.Generator) -> tuple[GraphSearch, Evidence]:
-    """The search after refinement, and the evidence used in the end."""
     search, layer = GraphSearch(model, data), model.decoder.layer
     choices, mass = search.choices, known_masses(data)
     if isinstance(layer, ForceLawDecoder):
@@ -117,9 +116,8 @@ def _refined(model: RelationalAutoEncoder, data: Data,
 def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
                 annealing: Sequence[Objective], num_restarts: int,
                 generator: torch.Generator) -> ImpulseEvidence:
-    """Has the search hold the graphs that force laws explain the motion best
-    with, from its present graphs and from random ones. Returns the evidence
-    used in the end: where there is noise, with independent errors."""
+    """Has the search hold the graphs by which force laws explain the motion
+    best. Returns the evidence used in the end, its errors independent."""
     seen = evidence
     relax_and_sweep(search, evidence, annealing)
     for _ in range(NUM_FITS):
@@ -137,11 +135,9 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
                         annealing: Sequence[Objective], num_restarts: int,
                         generator: torch.Generator) -> None:
     """Searches again from random graphs, without the encoder's prior before
-    the last stage, and keeps for each system what explains it best. Every
-    other start only sweeps, which finds more different graphs where laws leave
-    something unexplained. A system is left alone once its best graph has been
-    found from :data:`ENOUGH` starts, or from two if its cost per particle does
-    not stand out among the batch."""
+    the last stage, and keeps what explains each system best. Every other start
+    only sweeps, which finds more different graphs. A system is left alone once
+    :data:`ENOUGH` starts, or two if its cost does not stand out, agree."""
     last = annealing[-1]
     stages = [*without_prior(annealing[:-1]), last]
     owner = search.system[search.choices.receiver]

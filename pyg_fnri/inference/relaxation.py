@@ -28,8 +28,7 @@ NUM_SWEPT = 3
 def relax_and_sweep(search: GraphSearch, evidence: ImpulseEvidence,
                     annealing: Sequence[Objective],
                     start: Optional[Tensor] = None) -> None:
-    """Relaxes, and sweeps with the last stages; with all, where one of the
-    systems is too large to relax."""
+    """Sweeps with the last stages after relaxing; with all in large systems."""
     _, entries = _sizes(search, evidence)
     if int(entries.max()) <= MAX_ENTRIES:
         search.choice = relax(search, evidence, annealing, start)

@@ -70,9 +70,8 @@ class GraphSearch:
 
     def sweep(self, evidence: Evidence, objective: Objective,
               generator: Optional[torch.Generator] = None) -> int:
-        """Looks at each active choice once, given all others: iterated
-        conditional modes, or, with a generator, Gibbs sampling. Returns how
-        many changed."""
+        """Looks at each active choice once, by iterated conditional modes or,
+        with a generator, Gibbs sampling. Returns how many changed."""
         choices, options = self.choices, self.options
         choice, channels = self.choice.clone(), self.channels
         errors = evidence.errors(channels)

@@ -41,7 +41,6 @@ class EdgeAccuracy(Metric):
         predicted_edge_types: Of the predicted layers; by default as the truth.
         fixed_null: Type 0 is "no interaction" in predicted layers and stays 0.
     """
-    is_differentiable, higher_is_better = False, True
     full_state_update = False
     confusion: Tensor
 
@@ -113,17 +112,10 @@ def relabelling_consistency(
         batches: Sequence[tuple[Tensor, Tensor]], num_edge_types: Sequence[int],
         predicted_edge_types: Sequence[int]) -> dict[str, Any]:
     """How consistent the relabelling is across batches of 128 systems
-    (supplement of the paper, section "Edge Accuracy"): if the model has
-    settled on one numbering of layers and types, each batch alone finds it.
-
-    Args:
-        batches: Predicted types :obj:`[E, Lp]` and true ones :obj:`[E, L]`.
-
-    Returns:
-        The :obj:`share` of the :obj:`num_batches` with edges in which the
-        relabelling for all is as good as any; and :obj:`frequencies`, in how
-        many batches each relabelling (in words) is the best.
-    """
+    (supplement of the paper, section "Edge Accuracy"), of types :obj:`[E, Lp]`
+    predicted and :obj:`[E, L]` true: the :obj:`share` of the
+    :obj:`num_batches` with edges in which the relabelling for all is as good
+    as any; and :obj:`frequencies`, in how many batches each is the best."""
     sizes = predicted_edge_types, num_edge_types
     confusions = torch.stack([
         count_joint_types(*batch, *sizes).cpu() for batch in batches

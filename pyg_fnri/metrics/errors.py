@@ -20,7 +20,7 @@ class RolloutMSE(Metric):
     until every frame but the first is predicted. :meth:`update` takes the
     predicted frames :obj:`[N, T - 1, F]` of each horizon and the true ones;
     the error is infinite where a rollout diverges."""
-    is_differentiable = higher_is_better = full_state_update = False
+    full_state_update = False
     squared_error: Tensor
     num_values: Tensor
 

@@ -99,9 +99,9 @@ def posterior_entropy(probabilities: Tensor) -> Tensor:
 
 def asymmetric_share(edge_type: Tensor, reverse: Tensor) -> Tensor:
     """The share of pairs whose two directions have different types in one
-    layer: where interactions are mutual, as forces are, at least one is wrong.
-    :obj:`reverse` as of :func:`~pyg_fnri.nn.latent.reverse_edges`; edges
-    without one do not count. NaN without pairs."""
+    layer: where interactions are mutual, at least one is wrong. Edges without
+    a :func:`~pyg_fnri.nn.latent.reverse_edges` do not count; NaN if none has.
+    """
     edge, back = _both_ways(reverse)
     return (edge_type[edge] != edge_type[back]).double().mean()
 
@@ -124,11 +124,8 @@ def _both_ways(reverse: Tensor) -> tuple[Tensor, Tensor]:
 def graph_report(batches: Sequence[EdgePosterior],
                  num_edge_types: Sequence[int],
                  predicted_edge_types: Sequence[int]) -> dict[str, Any]:
-    """All metrics of inferred graphs, as plain numbers; None for what is not
-    defined, such as an AUROC where all edges are of one kind.
-
-    Args:
-        batches: Inferred edges, all with truth or none.
+    """All metrics of inferred graphs, all with truth or none, as plain numbers;
+    None for what is not defined, as an AUROC where all edges are of one kind.
 
     Returns:
         * A number per layer (of the truth where it is known): :obj:`entropy`,

@@ -20,8 +20,7 @@ class ScatterSum(Aggregation):
     def forward(self, x: Tensor, index: Optional[Tensor] = None,
                 ptr: Optional[Tensor] = None, dim_size: Optional[int] = None,
                 dim: int = -2) -> Tensor:
-        """Sums :obj:`[..., num_edges, ...]`, with edges at :obj:`dim`, by
-        receivers :obj:`[num_edges]`, to :obj:`[..., dim_size, ...]`."""
+        """Sums :obj:`x` over :obj:`dim` by receivers :obj:`[num_edges]`."""
         if (torch_scatter is not None and x.is_cuda
                 and not torch.compiler.is_compiling()):
             return torch_scatter.scatter_sum(x, index, dim, dim_size=dim_size)

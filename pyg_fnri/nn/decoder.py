@@ -28,15 +28,14 @@ class Decoder(torch.nn.Module, ABC):
     @abstractmethod
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                 pred_steps: int = 1) -> Tensor:
-        """Predicts frames 1, ..., T - 1 of :obj:`x`, :obj:`[num_nodes, T - 1,
-        num_features]`, looking at the true state every :obj:`pred_steps` steps.
-        """
+        """Predicts frames 1, ..., T - 1, looking at the true state every
+        :obj:`pred_steps` steps."""
 
     @abstractmethod
     def one_step(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                  frame: Optional[Tensor] = None) -> Tensor:
-        """Predicts frames :obj:`x[:, frame + 1]`, each by one step from the
-        true past; :obj:`frame` holds any of 0, ..., T - 2, all by default."""
+        """Predicts :obj:`x[:, frame + 1]`, by default of all frames, each by
+        one step from the true past."""
 
     @abstractmethod
     def predict(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
@@ -52,14 +51,10 @@ class RolloutDecoder(Decoder):
         \boldsymbol{\mu}^{t+1} = \boldsymbol{\mu}^t + f(\boldsymbol{\mu}^t,
         \mathbf{z}),
 
-    from the true state every :obj:`pred_steps` steps, the paper's :math:`M`.
-
-    Args:
-        layer: Gives the change of each state when called as :obj:`layer(x,
-            edge_index, edge_attr)`, such as :class:`MultiplexConv`.
+    from the true state every :obj:`pred_steps` steps (the paper's :math:`M`),
+    with :math:`f` the :obj:`layer`, such as :class:`MultiplexConv`.
     """
     def step(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
-        """The next states, of the same shape."""
         return x + self.layer(x, edge_index, edge_attr)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,

@@ -31,8 +31,6 @@ class MLP(torch.nn.Module):
         self.norm.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps nodes or edges :obj:`[*, in_channels]` to :obj:`[*,
-        out_channels]`."""
         if self.training and x.size(0) < 2:
             # Of no row at all, batch norm would take a mean of NaN and keep it.
             raise ValueError(f"Training needs at least two nodes and edges, "
@@ -166,8 +164,7 @@ class TrajectoryCNN(torch.nn.Module):
         self.norm2.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps :obj:`[num_edges, in_channels, num_steps]` to
-        :obj:`[num_edges, out_channels]`."""
+        """:obj:`[num_edges, in_channels, num_steps]`, out without time."""
         h = self.norm1(F.relu(self.conv1(x)))
         h = F.dropout(h, self.dropout, self.training)
         h = F.max_pool1d(h, kernel_size=2)
@@ -183,7 +180,7 @@ class CNNEncoder(Encoder):
     .. math::
         \mathbf{h}^1_{(i,j)} = f^1_e(f_{CNN}([\mathbf{x}_i, \mathbf{x}_j]))
 
-    Arguments as for :class:`Encoder`. It takes any number of frames from 14 on.
+    of 14 frames or more. Arguments as for :class:`Encoder`.
     """
     def __init__(self, in_channels: int, out_channels: int,
                  hidden_channels: int = 256, dropout: float = 0.0,
@@ -201,7 +198,6 @@ class CNNEncoder(Encoder):
 
 
 def check_trajectories(x: Tensor, num_steps: int, num_features: int) -> None:
-    """Raises unless :obj:`x` is :obj:`[num_nodes, num_steps, num_features]`."""
     if x.dim() != 3 or x.size()[1:] != (num_steps, num_features):
         raise ValueError(
             f"Expected trajectories of shape [num_nodes, {num_steps}, "

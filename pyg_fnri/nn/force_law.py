@@ -22,8 +22,7 @@ class ForceLaw(torch.nn.Module):
 
     Args:
         num_channels: Number of laws.
-        min_distance: First distance, in metre or the data's unit.
-        max_distance: Last distance, likewise.
+        min_distance, max_distance: Ends of the table in metre.
         num_knots: Number of distances, at least 4.
     """
     def __init__(self, num_channels: int, min_distance: float = 0.03,
@@ -37,12 +36,10 @@ class ForceLaw(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Sets all laws to zero."""
         torch.nn.init.zeros_(self.value)
 
     def rescale(self, factor: float) -> None:
-        """Moves the table, with its values, to :obj:`factor` times the
-        distances, such as to those of the data."""
+        """Moves the table, with its values, to so many times the distances."""
         # Numbers that are round stay so, there and back by powers of ten.
         self._set_range(*(float(f'{factor * end:.12g}')
                           for end in (self.min_distance, self.max_distance)))
@@ -64,7 +61,7 @@ class ForceLaw(torch.nn.Module):
 
     @property
     def knots(self) -> Tensor:
-        """The table's distances in metre, :obj:`[num_knots]`."""
+        """The table's distances in metre."""
         return torch.logspace(math.log10(self.min_distance),
                               math.log10(self.max_distance), self.num_knots,
                               dtype=self.value.dtype, device=self.value.device)
@@ -77,8 +74,8 @@ class ForceLaw(torch.nn.Module):
         return torch.einsum('c...w,...w->c...', table[:, first], weight)
 
     def interpolation(self, distance: Tensor) -> tuple[Tensor, Tensor]:
-        """The first, :obj:`[*]`, of four successive entries of the table that a
-        law depends on, and their weights, :obj:`[*, 4]`."""
+        """The first :obj:`[*]` of the four entries of the table that a law
+        depends on, and their weights :obj:`[*, 4]`."""
         step = math.log(
             self.max_distance / self.min_distance) / (self.num_knots - 1)
         place = (distance.clamp(self.min_distance, self.max_distance) /
@@ -150,9 +147,8 @@ class ForceLawDecoder(MessagePassing):
 
     def forward(self, x: Tensor, edge_index: Tensor,
                 edge_attr: Tensor) -> Tensor:
-        """The change in one interval of states :obj:`[num_nodes, (num_steps,)
-        2D]` in the model's units, by weights :obj:`[num_edges,
-        num_channels]`."""
+        """The change of states :obj:`[num_nodes, (num_steps,) 2D]`, in the
+        model's units, by weights :obj:`[num_edges, num_channels]`."""
         check_edge_attr(edge_attr, edge_index, self.law.num_channels)
         position, velocity = self.scaling.inverse(x).chunk(2, dim=-1)
         step = self.interval / self.num_substeps
@@ -194,9 +190,8 @@ class ResidualForceLaws(ForceLawDecoder):
         f_{net}(\mathbf{x}, \mathbf{z}),
 
     in units :math:`\mathbf{s}` of the change that forces make (:obj:`scale`),
-    by a :class:`MultiplexConv` of :obj:`hidden_channels` that starts at zero.
-    Laws are fitted without it. Not in the paper. Other arguments as for
-    :class:`ForceLawDecoder`.
+    by a :class:`MultiplexConv` that starts at zero. Laws are fitted without it.
+    Not in the paper. Other arguments as for :class:`ForceLawDecoder`.
     """
     def __init__(self, law: ForceLaw, scaling: Scaling,
                  hidden_channels: int = 64, **kwargs: Any) -> None:
@@ -224,7 +219,7 @@ class ResidualForceLaws(ForceLawDecoder):
 
 def reflect(position: Tensor, velocity: Tensor,
             half_width: float) -> tuple[Tensor, Tensor]:
-    """Reflects what is beyond the walls, as the simulation does."""
+    """As the simulation does."""
     inside = position.clamp(-half_width, half_width)
     beyond = position != inside
     velocity = torch.where(beyond, -velocity.abs() * position.sign(), velocity)

@@ -56,8 +56,8 @@ class Latent(torch.nn.Module, ABC):
 
     @abstractmethod
     def channels(self, probabilities: Sequence[Tensor]) -> Tensor:
-        """The decoder's view :obj:`[num_edges, num_channels]` of
-        probabilities :obj:`[num_edges, K_a]` per layer-graph."""
+        """The decoder's view of a posterior, :obj:`[num_edges, num_channels]`.
+        """
 
     @abstractmethod
     def kl(self, logits: Tensor) -> Tensor:
@@ -72,8 +72,8 @@ class Latent(torch.nn.Module, ABC):
         return most_probable(self.posterior(logits))
 
     def cross_entropy(self, logits: Tensor, edge_type: Tensor) -> Tensor:
-        r"""What supervision minimises: :math:`-\log q` in nats of given types
-        :obj:`[num_edges, num_layers]`, of the same shape."""
+        r"""What supervision minimises: :math:`-\log q` in nats of given types,
+        :obj:`[num_edges, num_layers]`."""
         return -torch.stack([
             log_q.gather(-1, types.unsqueeze(-1)).squeeze(-1)
             for log_q, types in zip(self.log_posterior(logits),
@@ -81,16 +81,14 @@ class Latent(torch.nn.Module, ABC):
         ], dim=-1)
 
     def encode_types(self, edge_type: Tensor) -> Tensor:
-        """The decoder's view :obj:`[num_edges, num_channels]` of given types
-        :obj:`[num_edges, num_layers]` int64, in the model's dtype."""
+        """The decoder's view of given types, in the model's dtype."""
         return self.channels([
             F.one_hot(types, k).to(self.one.dtype) for types, k in zip(
                 edge_type.unbind(-1), self.num_edge_types, strict=True)
         ])
 
     def tie(self, logits: Tensor, edge_index: Tensor) -> Tensor:
-        """Averages the logits of both directions of each pair where the graph
-        is undirected; an edge without its reverse keeps its own. All other
+        """Averages both directions' logits if :obj:`undirected`; all other
         methods want logits that are tied."""
         if not self.undirected:
             return logits
@@ -169,9 +167,8 @@ class SigmoidLatent(Latent):
     r"""A sigmoid per edge and type, :math:`\mathbf{z}_{ij} =
     \sigma(\mathbf{h}^2_{(i,j)})`, without sampling or divergence (section 2.2).
 
-    The null type has no channel; all others near 0 mean it. :meth:`posterior`
-    takes the sigmoids for odds against null, and the most probable type is the
-    highest sigmoid above 1/2, or null. Arguments as for :class:`Latent`.
+    The null type has no channel. :meth:`posterior` takes the sigmoids for odds
+    against it; the most probable type is the highest one above 1/2, or null.
     """
     @property
     def num_logits(self) -> int:
@@ -183,7 +180,6 @@ class SigmoidLatent(Latent):
 
     def sample(self, logits: Tensor, tau: float = 0.5, hard: bool = False,
                generator: Optional[torch.Generator] = None) -> Tensor:
-        """The sigmoids, rounded if :obj:`hard`, without a draw."""
         soft = logits.sigmoid()
         return soft + (soft.round() - soft).detach() if hard else soft
 
@@ -199,8 +195,8 @@ class SigmoidLatent(Latent):
         return logits.new_zeros(logits.size(0), self.num_layers)
 
     def cross_entropy(self, logits: Tensor, edge_type: Tensor) -> Tensor:
-        """Binary, as in the paper's supervised sfNRI: each sigmoid is to be 1
-        for its type, 0 otherwise; summed over each layer-graph."""
+        """Binary, summed over each layer-graph (the paper's supervised sfNRI).
+        """
         target = self.encode_types(edge_type).to(logits.dtype)
         loss = F.binary_cross_entropy_with_logits(logits, target,
                                                   reduction='none')
@@ -211,14 +207,12 @@ class SigmoidLatent(Latent):
 
 
 def most_probable(posterior: Sequence[Tensor]) -> Tensor:
-    """The most probable types, :obj:`[num_edges, num_layers]` int64, by
-    probabilities :obj:`[num_edges, K_a]` per layer-graph."""
+    """The most probable types, :obj:`[num_edges, num_layers]` int64."""
     return torch.stack([q.argmax(-1) for q in posterior], dim=-1)
 
 
 def reverse_edges(edge_index: Tensor) -> Tensor:
-    """Position of edge (i, j) for each edge (j, i), :obj:`[num_edges]`; its own
-    for an edge without its reverse."""
+    """The place of each edge's reverse, or its own where there is none."""
     sender, receiver = edge_index
     if edge_index.numel() == 0:
         return sender
@@ -232,7 +226,6 @@ def reverse_edges(edge_index: Tensor) -> Tensor:
 
 
 def check_edge_types(num_edge_types: Sequence[int]) -> list[int]:
-    """Numbers of edge types as plain integers of at least two."""
     out = [operator.index(k) for k in num_edge_types]
     if not out or min(out) < 2:
         raise ValueError(
@@ -243,7 +236,6 @@ def check_edge_types(num_edge_types: Sequence[int]) -> list[int]:
 
 def check_prior(prior: Optional[Sequence[Sequence[float]]],
                 sizes: Sequence[int]) -> list[list[float]]:
-    """A prior for each layer-graph, uniform if None."""
     if prior is None:
         return [[1 / k] * k for k in sizes]
     out = [[float(p) for p in layer] for layer in prior]

@@ -20,9 +20,8 @@ MIN_CROSSINGS = 10
 class Walls(torch.nn.Module):
     r"""Folds states that have left a box back into it, axis by axis: at a wall
     :math:`b`, infinite where there is none, :math:`(x, v) \leftarrow (2b - x,
-    -v)`. Features are positions, then as many velocities; an odd number has no
-    walls. Not in the paper: a velocity that turns round between two frames is
-    what networks learn last, though most of the squared error.
+    -v)`. An odd number of features has no walls. Not in the paper: a velocity
+    that turns round is what networks learn last.
     """
     lower: Tensor
     upper: Tensor
@@ -34,7 +33,6 @@ class Walls(torch.nn.Module):
         self.register_buffer('upper', torch.full((self.num_axes, ), torch.inf))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The states :obj:`[..., num_features]`, inside the walls."""
         if self.num_axes == 0:
             return x
         position, velocity = x.chunk(2, dim=-1)
@@ -59,11 +57,9 @@ class Walls(torch.nn.Module):
         for axis in range(self.num_axes):
             place, speed = free[:, axis], free[:, self.num_axes + axis]
             true_speed = target[:, self.num_axes + axis]
-            for wall, extreme, beyond in ((self.lower,
-                                           position[..., axis].min(), torch.lt),
-                                          (self.upper, position[...,
-                                                                axis].max(),
-                                           torch.gt)):
+            low, high = position[..., axis].aminmax()
+            for wall, extreme, beyond in ((self.lower, low, torch.lt),
+                                          (self.upper, high, torch.gt)):
                 out = beyond(place, extreme)
                 if int(out.sum()) < MIN_CROSSINGS:
                     continue
@@ -98,16 +94,16 @@ class LinearStep(torch.nn.Module):
         self.walls = Walls(num_features)
 
     def forward(self, x: Tensor, residual: Optional[Tensor] = None) -> Tensor:
-        """The next states, :obj:`[..., num_features]` as :obj:`x`; a
-        :obj:`residual`, in units of the scale, is added before walls act."""
+        """The next states; a :obj:`residual`, in units of the scale, is added
+        before walls act."""
         out = x + F.linear(x, self.weight, self.bias)
         if residual is not None:
             out = torch.addcmul(out, residual, self.scale)
         return self.walls(out)
 
     def residual(self, x: Tensor) -> Tensor:
-        """What the step leaves over along :obj:`[num_nodes, T, num_features]`,
-        in units of its scale, :obj:`[num_nodes, T - 1, num_features]`."""
+        """What the step leaves over, in units of its scale, :obj:`[num_nodes,
+        T - 1, num_features]`."""
         return (x[:, 1:] - self(x[:, :-1])) / self.scale
 
     @torch.no_grad()
@@ -115,10 +111,9 @@ class LinearStep(torch.nn.Module):
         r"""Fits step, walls and scale to :obj:`[num_nodes, T, num_features]` in
         the model's units.
 
-        The scale, shared by positions and by velocities, is 1.48 times the
-        median absolute residual (the standard deviation of a Gaussian), since a
-        few close encounters leave hundreds of times the typical one. A quantity
-        that the step predicts exactly has the scale of its rounding.
+        The scale, one of positions and one of velocities, is 1.48 times the
+        median absolute residual, which a few close encounters do not change.
+        A quantity predicted exactly has the scale of its rounding.
         """
         state = x[:NUM_FITTED, :-1].flatten(0, 1)
         target = x[:NUM_FITTED, 1:].flatten(0, 1)
@@ -166,11 +161,9 @@ class OverLinearStep(torch.nn.Module):
         self.linear_step = linear_step
 
     def reset_parameters(self) -> None:
-        """Draws new weights for the layer; the linear step is kept."""
         reset(self.layer)
 
     def forward(self, x: Tensor, *args: Any) -> Any:
-        """The change of each state, and the memory if there is one."""
         out = self.layer(x, *args)
         if isinstance(out, tuple):
             return self.linear_step(x, out[0]) - x, *out[1:]
@@ -192,8 +185,6 @@ class ResidualEncoder(torch.nn.Module):
         reset(self.encoder)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Logits :obj:`[num_edges, num_logits]` from trajectories
-        :obj:`[num_nodes, num_steps, num_features]`."""
         # An encoder that takes trajectories of any length has no number.
         num_steps = getattr(self.encoder, 'num_steps', x.size(1) - 1) + 1
         check_trajectories(x, num_steps, self.linear_step.num_features)
@@ -203,7 +194,7 @@ class ResidualEncoder(torch.nn.Module):
 
 
 def _least_squares(state: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """The affine map from states to their change, in double precision."""
+    """The affine map from states to their change, in double."""
     device = state.device
     # On a GPU, no driver takes matrices without full rank.
     state, target = state.double().cpu(), target.double().cpu()

@@ -49,8 +49,7 @@ class RelationalAutoEncoder(torch.nn.Module):
 
     def decode(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                pred_steps: int = 1) -> Tensor:
-        """Predicts frames 1, ..., T - 1 of :obj:`x`, looking at the true state
-        every :obj:`pred_steps` steps."""
+        """As :meth:`Decoder.forward`."""
         out = self.decoder(self.scaling(x), edge_index, edge_attr, pred_steps)
         return self.scaling.inverse(out)
 
@@ -59,25 +58,17 @@ class RelationalAutoEncoder(torch.nn.Module):
             pred_steps: int = 1, tau: float = 0.5, hard: bool = False,
             generator: Optional[torch.Generator] = None
     ) -> tuple[Tensor, Tensor]:
-        """Infers a graph from :obj:`x` and predicts along :obj:`y` with it:
-        logits :obj:`[num_edges, num_logits]` and frames 1, ..., T - 1 of
-        :obj:`y`, :obj:`[num_nodes, T - 1, F]`.
-
-        Args:
-            x: Observed trajectories, :obj:`[num_nodes, num_steps, F]`.
-            edge_index: Candidate edges, :obj:`[2, num_edges]`.
-            y: Trajectories :obj:`[num_nodes, T, F]`, :obj:`x` by default.
-            pred_steps: As for :meth:`decode`; others as for
-                :meth:`Latent.sample`.
-        """
+        """Infers a graph from :obj:`x`, and predicts along :obj:`y` with it (by
+        default :obj:`x`): logits :obj:`[num_edges, num_logits]` and frames 1,
+        ..., T - 1 of :obj:`y`, :obj:`[num_nodes, T - 1, num_features]`.
+        Other arguments as for :meth:`decode` and :meth:`Latent.sample`."""
         logits = self.encode(x, edge_index)
         edge_attr = self.latent.sample(logits, tau, hard, generator)
         y = x if y is None else y
         return logits, self.decode(y, edge_index, edge_attr, pred_steps)
 
     def posterior(self, data: Data) -> list[Tensor]:
-        """Probabilities :obj:`[num_edges, K_a]` of each layer-graph's types,
-        by the observed trajectories of a :obj:`Data` or :obj:`Batch`."""
+        """Probabilities :obj:`[num_edges, K_a]` of each layer-graph's types."""
         return self.infer(data)[1]
 
     def predict(self, data: Data) -> Tensor:
@@ -96,10 +87,9 @@ class RelationalAutoEncoder(torch.nn.Module):
 
     def predict_trajectory(self, data: Data, num_steps: int,
                            edge_type: Optional[Tensor] = None) -> Tensor:
-        """Predicts :obj:`num_steps` frames after the last observed one,
-        :obj:`[num_nodes, num_steps, num_features]`, over a graph
-        :obj:`[num_edges, num_layers]`, by default the most probable one; with
-        masses :obj:`data.mass` where they are known."""
+        """Predicts :obj:`[num_nodes, num_steps, num_features]` after the last
+        observed frame over a graph :obj:`[num_edges, num_layers]`, by default
+        the most probable one; with masses :obj:`data.mass` where known."""
         if edge_type is None:
             edge_type = self.predict(data)
         with _inference(self):
@@ -114,8 +104,7 @@ class NRI(RelationalAutoEncoder):
     each combination of interactions, :math:`\prod_a K_a` in all.
 
     Args:
-        in_channels: Number of features of a particle in a frame.
-        num_steps: Number of observed frames.
+        in_channels, num_steps: Numbers of features and of observed frames.
         num_edge_types: Number of types :math:`K_a` of each interaction.
         hidden_channels: Size of all hidden layers.
         dropout: Dropout probability of the encoder's hidden layers.
@@ -142,7 +131,6 @@ class NRI(RelationalAutoEncoder):
     def init_latent(self, num_edge_types: Sequence[int], *,
                     prior: Optional[Sequence[Sequence[float]]] = None,
                     **kwargs: Any) -> Latent:
-        """The latent family, in which the three models differ."""
         sizes = check_edge_types(num_edge_types)
         if prior is not None and len(prior) == len(sizes):
             prior = check_prior(prior, sizes)

@@ -25,8 +25,7 @@ class MultiplexConv(MessagePassing):
     ReLU layers and a linear one.
 
     Args:
-        in_channels: Number of features of a node.
-        out_channels: Number of features of a node afterwards.
+        in_channels, out_channels: Number of features before and afterwards.
         edge_dim: Number of channels of the graph.
         hidden_channels: Size of all hidden layers.
         **kwargs: Arguments of :class:`torch_geometric.nn.MessagePassing`.
@@ -80,7 +79,6 @@ class MultiplexConv(MessagePassing):
 
 def node_mlp(in_channels: int, hidden_channels: int,
              out_channels: int) -> torch.nn.Sequential:
-    """The node network of both convolutions."""
     return torch.nn.Sequential(
         torch.nn.Linear(in_channels, hidden_channels),
         torch.nn.ReLU(inplace=True),
@@ -98,8 +96,7 @@ def reset_stacked(weight: Tensor, bias: Tensor) -> None:
 
 def check_edge_attr(edge_attr: Tensor, edge_index: Tensor,
                     num_channels: int) -> None:
-    """Raises unless each edge has a weight in each channel: one row would be
-    spread over all edges, further channels dropped."""
+    """One row would be spread over all edges, further channels dropped."""
     if edge_attr.size() != (edge_index.size(1), num_channels):
         raise ValueError(
             f"Expected edge attributes of shape [{edge_index.size(1)}, "

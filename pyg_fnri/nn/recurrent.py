@@ -58,10 +58,9 @@ class RecurrentConv(MessagePassing):
 
     def forward(self, x: Tensor, h: Optional[Tensor], edge_index: Tensor,
                 edge_attr: Tensor) -> tuple[Tensor, Tensor]:
-        """Moves on by one step: from features :obj:`[num_nodes, in_channels]`
-        and hidden states :obj:`[num_nodes, hidden_channels]` (None for zeros)
-        to :obj:`out_channels` features and new hidden states, by weights
-        :obj:`[num_edges, edge_dim]`."""
+        """From features :obj:`[num_nodes, in_channels]` and hidden states
+        :obj:`[num_nodes, hidden_channels]` (None for zeros) to the next ones,
+        by weights :obj:`[num_edges, edge_dim]`."""
         check_edge_attr(edge_attr, edge_index, self.edge_dim)
         if h is None:
             h = x.new_zeros(x.size(0), self.hidden_channels)
@@ -99,8 +98,7 @@ class RecurrentDecoder(Decoder):
     the decoder's own prediction. The hidden state starts at zero.
 
     Args:
-        layer: Gives the change of each state and the new memory, such as
-            :class:`RecurrentConv`.
+        layer: Gives changes and a new memory, such as :class:`RecurrentConv`.
         burn_in: Number of first frames whose true states the decoder sees.
     """
     def __init__(self, layer: torch.nn.Module, burn_in: int) -> None:
@@ -136,7 +134,6 @@ class RecurrentDecoder(Decoder):
 
     def _run(self, x: Tensor, seen: Container[int], edge_index: Tensor,
              edge_attr: Tensor, num_steps: int) -> list[Tensor]:
-        """Steps from the true state in the frames that are seen."""
         h, out = None, list[Tensor]()
         for t in range(num_steps):
             state = x[:, t] if t in seen else out[-1]

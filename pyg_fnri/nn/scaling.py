@@ -15,10 +15,9 @@ class Scaling(torch.nn.Module, ABC):
     r"""Maps physical units to a model's, :math:`(x - \text{offset}) /
     \text{scale}`, and back; fitted on the training split, saved with the model.
 
-    The first half of the features (positions) share one offset and scale, and
-    so does the second half (velocities): directions in space stay alike. Of an
-    odd number, each feature has its own. A new scaling is one method,
-    :meth:`statistics`.
+    Positions, the first half of the features, share one offset and scale, and
+    so do velocities: directions in space stay alike. Of an odd number, each
+    feature has its own. A new scaling is one method, :meth:`statistics`.
     """
     offset: Tensor
     scale: Tensor
@@ -31,12 +30,11 @@ class Scaling(torch.nn.Module, ABC):
 
     @abstractmethod
     def statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Offset and scale (scalars) of all values :obj:`x` of a quantity."""
+        """Offset and scale, both scalars, of a quantity's values."""
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> 'Scaling':
-        """Sets offset and scale from trajectories in physical units,
-        :obj:`[num_nodes, T, num_features]`."""
+        """Sets both by trajectories :obj:`[num_nodes, T, num_features]`."""
         self._check(x)
         offsets: list[Tensor] = []
         scales: list[Tensor] = []
@@ -54,12 +52,12 @@ class Scaling(torch.nn.Module, ABC):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """From physical units, :obj:`[..., num_features]`."""
+        """From physical units."""
         self._check(x)
         return (x - self.offset) / self.scale
 
     def inverse(self, x: Tensor) -> Tensor:
-        """Back to physical units, :obj:`[..., num_features]`."""
+        """Back to physical units."""
         return x * self.scale + self.offset
 
     def _check(self, x: Tensor) -> None:
@@ -85,8 +83,8 @@ class StandardScaling(Scaling):
 
 
 def split_quantities(x: Tensor) -> Sequence[Tensor]:
-    """Positions and velocities, the halves of the last dimension; each feature
-    by itself where their number is odd."""
+    """Positions and velocities; each feature by itself if their number is odd.
+    """
     num_features = x.size(-1)
     return x.split(num_features // 2 if num_features % 2 == 0 else 1, dim=-1)
 

@@ -2,19 +2,16 @@
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
-from torch import Tensor
 
-from pyg_fnri.plot.style import (INK, WRONG, add_legend, fit_limits, label,
-                                 layer_color, make_panels, name_layer,
+from pyg_fnri.plot.style import (INK, WRONG, Array, add_legend, fit_limits,
+                                 label, layer_color, make_panels, name_layer,
                                  pale_ticks, to_array, write_in_circle)
-
-Array = Union[Tensor, np.ndarray]
 
 MISSED = (0, (4, 2.5))
 #: Where there is no candidate edge; no shade of the map is like it.

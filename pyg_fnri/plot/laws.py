@@ -1,19 +1,17 @@
 """Learned force laws over the true ones."""
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from torch import Tensor
 
 from pyg_fnri.metrics.errors import interpolate, supported_distances
-from pyg_fnri.plot.style import (DASHES, INK, add_legend, label, layer_color,
-                                 make_panels, name_layer, pale_ticks, to_array)
-
-Array = Union[Tensor, np.ndarray]
+from pyg_fnri.plot.style import (DASHES, INK, Array, add_legend, label,
+                                 layer_color, make_panels, name_layer,
+                                 pale_ticks, to_array)
 
 GROUND = '#DFDFDF'
 

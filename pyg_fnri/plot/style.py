@@ -1,13 +1,16 @@
 """What all pictures share: colours, panels, legends, labels."""
 import math
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from torch import Tensor
+
+Array = Union[Tensor, np.ndarray]
 
 # Okabe and Ito's palette, told apart with any colour vision; its yellow and
 # sky blue are too pale for lines on white.

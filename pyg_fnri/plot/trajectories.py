@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from pyg_fnri.plot.style import (COLORS, DASHES, INK, PALE, add_legend,
+from pyg_fnri.plot.style import (COLORS, DASHES, INK, PALE, Array, add_legend,
                                  fit_limits, label, make_panels, to_array,
                                  write_in_circle)
 
-Systems = Union[Tensor, np.ndarray, Sequence[Union[Tensor, np.ndarray]]]
+Systems = Union[Array, Sequence[Array]]
 
 
 def plot_trajectories(predicted: Systems, true: Systems, *,

@@ -3,14 +3,11 @@
     python scripts/examples/compare_graphs.py runs/example/graphs/edges.csv \\
         datasets/example_interactions.csv
 
-Reads what scripts/infer.py has written and a table with the columns sender,
-receiver, type and, where there are several, system and layer; pairs that it
-does not list do not interact. A table without the column system is of all
-systems.
-
-Prints the strict accuracy: the share of the candidate edges whose types are
-right in all layers at once, and in each, up to one relabelling for all systems
-of the layers, and of the types other than 0.
+The truth has the columns sender, receiver, type and, where there are several,
+system and layer; pairs that it does not list do not interact. A table without
+the column system is of all systems. Prints the strict accuracy: the share of
+candidate edges with the right types in all layers at once, and in each, up to
+one relabelling for all systems of the layers, and of the types other than 0.
 """
 import argparse
 import sys
@@ -48,20 +45,21 @@ def read(path: str) -> pd.DataFrame:
                        values='type').fillna(0).astype('int64')
 
 
+def repeated(table: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    """One graph for all systems is repeated for each of the other table."""
+    if 'system' in table.index.names or 'system' not in other.index.names:
+        return table
+    systems = other.index.unique('system')
+    return pd.concat({s: table for s in systems}, names=['system'])
+
+
 def compare(inferred: pd.DataFrame, true: pd.DataFrame) -> None:
     """Prints how far two tables agree."""
-    if 'system' in true.index.names and 'system' not in inferred.index.names:
-        # One graph for all systems is repeated for each of them.
-        systems = true.index.unique('system')
-        inferred = pd.concat({s: inferred for s in systems}, names=['system'])
-    elif 'system' in inferred.index.names and 'system' not in true.index.names:
-        systems = inferred.index.unique('system')
-        true = pd.concat({s: true for s in systems}, names=['system'])
+    inferred, true = repeated(inferred, true), repeated(true, inferred)
     unknown = true.index.difference(inferred.index)
     if len(unknown):
-        raise ValueError(f'The truth has interactions that are no candidate '
-                         f'edges, such as {unknown[0]}; are the tables of the '
-                         f'same systems?')
+        raise ValueError(f'The truth has {unknown[0]}, which is no candidate '
+                         f'edge; are the tables of the same systems?')
     true = true.reindex(inferred.index, fill_value=0)
     # A layer in which nothing was found still has two types.
     sizes = [[max(2, 1 + types) for types in table.max()]

@@ -3,10 +3,9 @@
     python scripts/examples/posterior_as_edge_attr.py \\
         --checkpoint runs/demo/best.ckpt
 
-A trained encoder, which has seen no labels, infers the interaction graphs of
-new systems. How probable each interaction is goes to PyG's GATv2Conv and
-GINEConv as `edge_attr`. With a few labelled systems they learn which particles
-carry a charge, without the trajectories. Prints the accuracy for other systems.
+How probable each interaction of new systems is, by an encoder that has seen no
+labels, goes to PyG's GATv2Conv and GINEConv as `edge_attr`. They learn from a
+few labelled systems which particles carry a charge, without trajectories.
 """
 import argparse
 from typing import Optional

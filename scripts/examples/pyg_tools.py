@@ -2,12 +2,10 @@
 
     python scripts/examples/pyg_tools.py
 
-Candidate edges come from the two nearest neighbours of each particle, a
-directed graph; ToUndirected adds the missing directions with the type of their
-reverse. LightningDataset makes a data module of two splits, by which a small
-fNRI is trained for a few steps. A MultiplexConv learns how springs and charges
-change velocities, and GNNExplainer which edges its prediction for one particle
-needs: one without an interaction should have no weight.
+ToUndirected adds the missing directions to nearest neighbours as candidate
+edges. A small fNRI is trained by a LightningDataset. A MultiplexConv learns how
+springs and charges change velocities, and GNNExplainer which edges its
+prediction for one particle needs: one without an interaction has no weight.
 """
 import argparse
 from typing import Optional

@@ -4,15 +4,13 @@ from known_laws import assert_changes_agree
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.inference.evidence import (DecoderEvidence, all_types,
-                                         find_choices)
-from pyg_fnri.nn import (FNRI, CategoricalLatent, LinearStep, OverLinearStep,
-                         RecurrentConv, RecurrentDecoder, StandardScaling)
+from pyg_fnri.inference.evidence import DecoderEvidence, find_choices
+from pyg_fnri.nn import (FNRI, LinearStep, OverLinearStep, RecurrentConv,
+                         RecurrentDecoder, StandardScaling)
 
 SIZES = 3, 5, 2, 4
 GRAPHS = {
     'no edges': torch.empty(2, 0, dtype=torch.long),
-    'a star': torch.tensor([[0, 0, 0, 1, 2], [1, 2, 3, 0, 0]]),
     'unsorted, some one way': fully_connected(6)[:, [3, 29, 7, 0, 11, 5, 25]]
 }
 
@@ -59,12 +57,6 @@ def test_rounds_of_a_system_do_not_depend_on_its_batch(mixed_sizes, undirected,
         rounds = [r.tolist() for r in rounds if r.numel()]
         assert rounds == [r.tolist() for r in alone.rounds]
         first = last
-
-
-def test_all_types_are_all_combinations():
-    types = all_types(CategoricalLatent([2, 3]))
-    assert types.tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
-    assert all_types(CategoricalLatent([4])).tolist() == [[0], [1], [2], [3]]
 
 
 def fitted_model(x, recurrent=False):

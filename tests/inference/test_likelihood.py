@@ -45,15 +45,12 @@ def test_cost_is_minus_the_log_likelihood():
     expected = -sum(
         torch.distributions.StudentT(d, 0.0, s).log_prob(errors[..., f]).sum(-1)
         for f, (d, s) in enumerate(zip(likelihood.degrees, likelihood.scale)))
+    with pytest.raises(ValueError, match='tolerance'):
+        AnnealingStep(math.nan, 1.0)
     cost = likelihood.cost(errors)  # Up to a constant.
     torch.testing.assert_close(cost - cost[0, 0], expected - expected[0, 0],
                                atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(likelihood.widened(4).cost(4 * errors), cost)
-
-
-def test_annealing_steps_out_of_range():
-    with pytest.raises(ValueError, match='tolerance'):
-        AnnealingStep(math.nan, 1.0)
 
 
 @pytest.mark.parametrize('degrees, nearby', [(1, (1.0, )), (3, (2.0, 3.0, 4.0)),

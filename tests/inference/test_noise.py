@@ -2,10 +2,9 @@ import itertools
 from types import SimpleNamespace
 
 import torch
-from known_laws import assert_changes_agree, share_right
-from torch_geometric.data import Batch
+from known_laws import assert_changes_agree
 
-from pyg_fnri.inference import noise, refine
+from pyg_fnri.inference import noise
 from pyg_fnri.inference.noise import DecorrelatedEvidence, autocorrelation
 
 
@@ -78,20 +77,3 @@ def test_what_many_steps_add_up_to_is_never_exact():
                 covariance += band.diag(lag) + band.diag(-lag)
             least = torch.linalg.eigvalsh(covariance)[0]
             assert least > 0.99 * noise.LEAST_VARIANCE
-
-
-def test_graphs_are_better_and_surer_in_noise(systems, make_model, monkeypatch):
-    data = Batch.from_data_list(systems)
-    data.x = data.x + 0.05 * data.x.std((0, 1)) * torch.randn(data.x.size())
-    model = make_model(0 * data.edge_label, confidence=0.0)
-
-    def figures():
-        graph = refine(model, data, num_restarts=2)
-        sure = torch.stack([q.max(-1).values for q in graph.posterior]).prod(0)
-        return share_right(graph.edge_type, data.edge_label), float(sure.mean())
-
-    right, sure = figures()
-    monkeypatch.setattr(noise, 'NEGLIGIBLE', 1.0)
-    before, less_sure = figures()
-    assert right > 0.98 > before
-    assert abs(sure - right) < 0.015 < before - less_sure

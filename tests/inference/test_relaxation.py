@@ -176,8 +176,4 @@ def test_large_systems_are_swept(simulate_systems, make_model, monkeypatch):
         search.choice = start
         relax_and_sweep(search, evidence, ANNEALING)
         graphs.append(search.choice)
-    search.choice = start
-    for stage in ANNEALING:
-        search.sweep(evidence, stage)
-    assert torch.equal(search.choice, graphs[1])
     assert not torch.equal(*graphs)

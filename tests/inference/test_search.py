@@ -95,18 +95,6 @@ def test_sweeps_never_make_it_worse(systems, make_model, undirected, laws):
         assert choice[c] == expected.argmax()
 
 
-def test_only_active_choices_change(systems, make_model):
-    batch = Batch.from_data_list(systems[:4])
-    search, evidence = random_problem(make_model, batch)
-    start, stage = search.choice, AnnealingStep(0.01, 0.1)
-    search.sweep(evidence, stage)
-    everything, search.choice = search.choice, start
-    search.active = batch.batch[search.choices.receiver] == 2
-    assert search.sweep(evidence, stage) > 0
-    expected = torch.where(search.active, everything, start)
-    assert torch.equal(search.choice, expected)
-
-
 def test_gibbs_samples_have_the_joint_posterior(systems, make_model):
     # A thousand copies of three particles, seen too shortly to be sure, with
     # forces of others left unexplained.

@@ -20,12 +20,3 @@ def test_equals_a_loop_to_the_bit(index, size):
     x = torch.randn((index.numel(), ) + size)
     out = ScatterSum()(x, index, dim_size=6, dim=0)
     assert torch.equal(out, loop(x, index, 6))
-
-
-@pytest.mark.parametrize('dim', [1, -2])
-def test_edges_in_another_dimension_and_receivers_by_default(dim):
-    index = fully_connected(5)[1]
-    x = torch.randn(2, index.numel(), 4)
-    out = ScatterSum()(x, index, dim=dim)
-    expected = torch.stack([loop(part, index, 5) for part in x])
-    torch.testing.assert_close(out, expected)

@@ -7,9 +7,9 @@ from torch_geometric.data import Batch, Data
 
 from pyg_fnri.data import fully_connected
 from pyg_fnri.nn import (FNRI, NRI, SFNRI, CNNEncoder, ForceLaw, LinearStep,
-                         MinMaxScaling, MLPEncoder, MultiplexConv,
-                         OverLinearStep, RecurrentConv, RecurrentDecoder,
-                         ResidualEncoder, ResidualForceLaws, RolloutDecoder)
+                         MLPEncoder, MultiplexConv, OverLinearStep,
+                         RecurrentConv, RecurrentDecoder, ResidualEncoder,
+                         ResidualForceLaws, RolloutDecoder)
 
 
 def num_parameters(module):
@@ -132,18 +132,6 @@ def test_no_candidate_edges(model, num_particles):
     assert out.shape == (num_particles, 3, 4) and out.isfinite().all()
     with pytest.raises(ValueError, match='at least two'):
         model.train()(data.x, data.edge_index)
-
-
-def test_works_in_its_own_units_but_speaks_physical_ones(model, data):
-    scaling = model.scaling
-    model.decoder = RolloutDecoder(
-        MultiplexConv(4, 4, model.latent.num_channels, 8))
-    plain = copy.deepcopy(model)
-    plain.scaling = MinMaxScaling(4)  # As new, it changes nothing.
-    scaled = Data(x=scaling(data.x), edge_index=data.edge_index)
-    torch.testing.assert_close(
-        model.predict_trajectory(data, 3),
-        scaling.inverse(plain.predict_trajectory(scaled, 3)))
 
 
 def test_trajectory_goes_on_with_the_graph(model, data):

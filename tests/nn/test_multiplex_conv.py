@@ -30,15 +30,6 @@ def test_equals_the_papers_equations(conv, edge_index):
     torch.testing.assert_close(conv(steps, edge_index, edge_attr)[:, 1], out)
 
 
-@pytest.mark.parametrize('kept', [slice(1, None, 2), slice(0, 0)])
-def test_an_edge_of_no_weight_is_no_edge(conv, kept):
-    edge_index, x = fully_connected(4), torch.randn(4, 3, 4)
-    edge_attr = torch.zeros(12, 3)
-    edge_attr[kept] = torch.rand_like(edge_attr[kept])
-    torch.testing.assert_close(conv(x, edge_index, edge_attr),
-                               conv(x, edge_index[:, kept], edge_attr[kept]))
-
-
 @pytest.mark.parametrize('size', [(20, 4), (1, 3)])
 def test_weights_that_do_not_fit_the_edges(conv, size):
     with pytest.raises(ValueError, match='edge attributes'):
