@@ -78,8 +78,8 @@ def to_pandas(
     sender, receiver = data.edge_index.repeat_interleave(num_layers, 1).tolist()
     edge_type = edge_type.detach().cpu()
     if edge_type.is_floating_point() or bool((edge_type < 0).any()):
-        raise ValueError(f'edge_type must hold integers 0, 1, 2, ..., but '
-                         f'holds {edge_type.min()} of {edge_type.dtype}.')
+        raise ValueError(f'edge_type must hold 0, 1, 2, ..., but holds '
+                         f'{edge_type.min()} of {edge_type.dtype}.')
     edge_type = edge_type.long()
     if probability is None:
         probability = torch.full(edge_type.shape, torch.nan)
@@ -133,8 +133,7 @@ def to_networkx(data: Data, edge_type: Tensor,
     keys = zip(*ends, table['layer'])
     found = dict(zip(keys, zip(table['type'], table['probability'])))
     if len(found) < len(table):
-        raise ValueError('The names of the layers, and the candidate edges, '
-                         'must differ.')
+        raise ValueError('Layers must have different names.')
     for (sender, receiver, layer), (kind, value) in found.items():
         attributes = {}
         if undirected:
@@ -160,9 +159,8 @@ def to_networkx(data: Data, edge_type: Tensor,
 
 def _check_shapes(edge_index: Tensor, edge_type: Tensor) -> None:
     if edge_type.dim() != 2 or edge_type.size(0) != edge_index.size(1):
-        raise ValueError(f'edge_type must be [{edge_index.size(1)}, '
-                         f'num_layers] for as many edges, but is '
-                         f'{list(edge_type.shape)}.')
+        raise ValueError(f'edge_type must be [{edge_index.size(1)}, L] for as '
+                         f'many edges, but is {list(edge_type.shape)}.')
 
 
 def _nodes(
@@ -183,6 +181,5 @@ def _names(names: Optional[Sequence[Any]], number: int) -> list[Any]:
     """Given names, or numbers, as Python's own, which files can hold."""
     names = range(number) if names is None or len(names) == 0 else names
     if len(names) != number:
-        raise ValueError(f'There must be {number} names, but they are '
-                         f'{list(names)}.')
+        raise ValueError(f'{list(names)} must be {number} names.')
     return [n.item() if isinstance(n, np.generic) else n for n in names]

@@ -65,9 +65,8 @@ def from_trajectory(x: Array, edge_label: Optional[Array] = None,
     """
     x = _as_tensor(x, 'x', 'float', 'bfloat')
     if x.dim() != 3 or x.size(0) < 2 or x.numel() == 0:
-        raise ValueError(f'x must be [num_particles, num_steps, num_features] '
-                         f'of at least 2 particles, 1 step and 1 feature, but '
-                         f'is {list(x.shape)}.')
+        raise ValueError(f'x must be [N, T, F] of at least 2 particles, 1 step '
+                         f'and 1 feature, but is {list(x.shape)}.')
     num_particles = x.size(0)
     if edge_index is None:
         edge_index = fully_connected(num_particles)
@@ -82,10 +81,10 @@ def from_trajectory(x: Array, edge_label: Optional[Array] = None,
             label = adjacency_to_edge_label(label, edge_index)
         num_edges = edge_index.size(1)
         if label.dim() != 2 or len(label) != num_edges or label.size(1) == 0:
-            raise ValueError(f'edge_label must be [{num_edges}, num_layers] '
-                             f'for as many edges, or [num_layers, '
-                             f'{num_particles}, {num_particles}], but is '
-                             f'{list(label.shape)}.')
+            raise ValueError(
+                f'edge_label must be [{num_edges}, L] for as many '
+                f'edges, or [L, {num_particles}, {num_particles}], '
+                f'but is {list(label.shape)}.')
         data.edge_label = label
     if mass is not None:
         mass = _as_tensor(mass, 'mass', 'int', 'uint', 'float',
@@ -109,8 +108,7 @@ def check_edges(edge_index: Tensor, num_particles: int) -> None:
     if bool(((edge_index < 0) | (edge_index >= num_particles)).any()) or bool(
         (sender == receiver).any()) or number.unique().numel() < number.numel():
         raise ValueError(f'edge_index must join different particles from 0 to '
-                         f'{num_particles - 1}, none twice; remove other '
-                         f'edges, self loops and duplicates.')
+                         f'{num_particles - 1}, none twice; remove the others.')
 
 
 def _in_single_precision(x: Tensor) -> Tensor:
@@ -156,15 +154,13 @@ def _as_tensor(value: Any, name: str, *kinds: str) -> Tensor:
     if not isinstance(value, Tensor):
         masked = np.ma.asarray(value)
         if np.ma.is_masked(masked):
-            raise ValueError(f'{name} has masked numbers; fill them in, or cut '
-                             f'them out.')
+            raise ValueError(f'{name} has masked numbers; fill or cut them.')
         array = np.asarray(masked)
         kind, size = array.dtype.kind, min(array.dtype.itemsize, 8)
         if kind in 'biuf':  # In the byte order and of a size that torch knows.
             array = array.astype(f'{kind}{size}', order='C')
         value = torch.from_numpy(array)
     if not str(value.dtype).removeprefix('torch.').startswith(kinds):
-        raise TypeError(f'{name} must hold numbers of the kind '
-                        f'{" or ".join(kinds)}, but its dtype is '
-                        f'{value.dtype}; convert it first.')
+        raise TypeError(f'{name} must hold {" or ".join(kinds)}, but its dtype '
+                        f'is {value.dtype}; convert it first.')
     return value.detach().clone()

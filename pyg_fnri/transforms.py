@@ -102,8 +102,8 @@ class NearPairs(BaseTransform):
                                  f'num_dims how many are positions.')
         if not (1 <= num_observed <= num_steps
                 and 1 <= num_dims <= num_features):
-            raise ValueError(f'{self} must look at 1 to {num_steps} frames and '
-                             f'1 to {num_features} features of x.')
+            raise ValueError(f'{self} must look at 1 to {num_steps} frames, 1 '
+                             f'to {num_features} features of x.')
         closest = x.new_full((num_particles, num_particles), float('inf'))
         # By frame: no more than N x N numbers at a time.
         for frame in x[:, :num_observed, :num_dims].unbind(1):
@@ -134,8 +134,7 @@ class NearestNeighbours(NearPairs):
             raise ValueError(f'{self} needs at least 1 neighbour.')
 
     def join(self, distance: Tensor) -> Tensor:
-        # Stable: ties go to the lower number, on any machine. The last one is
-        # the particle itself.
+        # Stable: ties go to the lower number. The last is the particle itself.
         order = distance.sort(dim=1, stable=True).indices[:, :-1]
         joined = torch.zeros_like(distance, dtype=torch.bool)
         joined.scatter_(1, order[:, :self.num_neighbours], True)

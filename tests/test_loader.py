@@ -41,11 +41,9 @@ EQUAL, MIXED = [5] * 11, [5, 3, 2, 7, 5, 2, 2, 4, 3, 3, 6]
 def assert_equal(a, b):
     assert type(a) is type(b) and set(a.keys()) == set(b.keys())
     for key, value in a.to_dict().items():
-        if isinstance(value, torch.Tensor):
-            assert value.dtype == b[key].dtype
-            assert torch.equal(value, b[key]), key
-        else:
-            assert value == b[key]
+        tensor = isinstance(value, torch.Tensor)
+        assert not tensor or value.dtype == b[key].dtype
+        assert torch.equal(value, b[key]) if tensor else value == b[key], key
 
 
 def assert_equal_batches(ours, theirs):
@@ -108,6 +106,7 @@ def with_tensors_of_every_kind():
      ]), False), (Doubled(systems(EQUAL)), False),
      (Systems([Data(x=data.x.bfloat16()) for data in systems(EQUAL)]), False),
      (Systems(systems([5])), True), (systems(EQUAL), False),
+     (Systems(systems(MIXED), SplitTrajectory(4))[[7, 0, 3, 3, 10]], True),
      (Subset(Systems(systems(MIXED), SplitTrajectory(2)), [4, 1, 8]), False)])
 def test_other_kinds_of_data_sets(dataset, fast):
     assert_as_pyg(dataset, fast)
@@ -144,7 +143,6 @@ def test_lightning_can_rebuild_it():
                                 enable_checkpointing=False,
                                 enable_progress_bar=False,
                                 enable_model_summary=False)
-    # Lightning always rebuilds the loaders of `predict`, around a batch
-    # sampler of its own.
+    # Lightning always rebuilds the loaders of `predict`.
     batches = trainer.predict(Model(), SystemLoader(dataset, batch_size=4))
     assert_equal_batches(batches, DataLoader(dataset, batch_size=4))

@@ -41,14 +41,6 @@ def test_first_and_last_frames_are_kept(split, num_steps, x, y):
     assert data.x.size(1) == num_steps  # The input is left as it was.
 
 
-def test_batch_of_systems_equals_systems_of_a_batch():
-    systems = [system(9, 5), system(9, 3), system(9, 2)]
-    split = SplitTrajectory(4)
-    whole = split(Batch.from_data_list(systems))
-    parts = Batch.from_data_list([split(data) for data in systems])
-    assert torch.equal(whole.x, parts.x) and torch.equal(whole.y, parts.y)
-
-
 @pytest.mark.parametrize('apply', [
     lambda: SplitTrajectory(49)(system(97)), lambda: SplitTrajectory(2)
     (FakeDataset(1)[0]), lambda: SplitTrajectory(3, 0),
@@ -89,8 +81,10 @@ def test_near_edges_are_taken_from_the_candidates():
     data = line(0., 1., 3., 7., edge_index=torch.tensor([[0, 3, 1], [1, 0, 2]]))
     assert pairs(WithinRadius(2.0)(data)) == [(0, 1), (1, 2)]
     assert data.edge_index.size(1) == 3  # The input is left as it was.
-    near = WithinRadius(2.0)(Data(x=data.x))
-    assert pairs(near) == [(1, 0), (0, 1), (2, 1), (1, 2)]
+    # Velocities play no part unless they are said to be positions.
+    data.x[1, :, 2] = 10
+    assert pairs(WithinRadius(2.0)(data)) == [(0, 1), (1, 2)]
+    assert pairs(WithinRadius(2.0, num_dims=3)(data)) == []
 
 
 def test_masses_stay_with_their_particles(make_system):
@@ -121,9 +115,7 @@ def test_distance_is_the_smallest_over_all_frames():
     near = NearestNeighbours(1)(from_trajectory(x))
     assert pairs(near) == [(j, i) for i, j in enumerate(closest.argmin(1))]
     # Near distances far from the origin keep their digits.
-    near = line(1000.0, 1000.0 + 1 / 512)
-    assert pairs(WithinRadius(1 / 512)(near)) == [(1, 0), (0, 1)]
-    assert pairs(WithinRadius(0.99 / 512)(near)) == []
+    assert pairs(WithinRadius(0.99 / 512)(line(1000.0, 1000.0 + 1 / 512))) == []
 
 
 def test_symmetries_are_those_of_a_square_all_alike(make_system):

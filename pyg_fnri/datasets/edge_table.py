@@ -26,9 +26,8 @@ def candidate_edges(source: Source,
 def true_types(
     source: Source, recordings: Sequence[Recording]
 ) -> tuple[list[np.ndarray], list[Name], list[int]]:
-    """True types `[L, N, N]` of each system, row = receiver, column = sender;
-    0, no interaction, where the table has no row. With the names of the layers
-    and the number of types of each, at least 2, over all systems."""
+    """True types `[L, N, N]` of each system, row = receiver, column = sender, 0
+    without a row; the layers' names and their numbers of types, at least 2."""
     table = load(source, ('system', 'sender', 'receiver', 'layer'))
     if 'layer' not in table:
         table['layer'] = 0
@@ -63,8 +62,7 @@ def true_types(
 
 
 def report_one_way(types: Sequence[np.ndarray], systems: Sequence[Name]) -> str:
-    """Which true types `[L, N, N]` of systems depend on the direction, in a
-    sentence; empty if none do."""
+    """A sentence on types that depend on the direction, or empty."""
     differ = [int(np.triu(of != of.swapaxes(-1, -2)).sum()) for of in types]
     if not any(differ):
         return ''
@@ -79,7 +77,6 @@ def report_one_way(types: Sequence[np.ndarray], systems: Sequence[Name]) -> str:
 def _pairs(
     table: pd.DataFrame, recordings: Sequence[Recording]
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Rows, receivers and senders of each system, as numbers."""
     keys = ['sender', 'receiver', *{'system'} & {*table.columns}]
     check_columns(table, keys)
     named = {}

@@ -13,8 +13,7 @@ from pyg_fnri.datasets.reading import as_floats, content_digest, load
 from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems, as_folder,
                                       check_choice)
 
-#: More values than that are no types.
-MOST_VALUES = 100
+MOST_VALUES = 100  # More are no types.
 
 
 class NRIFolder(StoredSystems):
@@ -76,7 +75,7 @@ class NRIFolder(StoredSystems):
 
     @property
     def edge_values(self) -> list[list[float]]:
-        """The value in the files that each type of each layer stands for."""
+        """The value in the files of each type of each layer."""
         return self.facts['edge_values']
 
     def make(self) -> tuple[Joined, dict[str, Any]]:
@@ -114,7 +113,6 @@ class NRIFolder(StoredSystems):
         return osp.join(self.folder, f'{kind}_{split}{self.suffix}.npy')
 
     def _load(self, kind: str, split: str) -> np.ndarray:
-        """An array of four dimensions; interactions are `[S, L, N, N]`."""
         file = self._file(kind, split)
         array = as_floats(load(file)[''])
         if kind == 'edges' and array.ndim == 3:

@@ -36,15 +36,14 @@ SYSTEMS: dict[str, System] = {
     'kuramoto': Kuramoto()
 }
 
-#: Graphs that show how frequent each class of them is, and the share of them
-#: that validation and test shall have. A part of what a seed means.
+#: Graphs that show how frequent each class is, and the share of validation and
+#: of test. A part of what a seed means.
 NUM_SHOWN = 10_000
 SHARE = 0.1
 
 
 class ParticleSystems(StoredSystems):
-    r"""Simulated systems of interacting particles, with the true interaction
-    graph of each.
+    r"""Simulated systems, with the true interaction graph of each.
 
     ============================ =============================== ============
     name                         systems                         layers
@@ -115,7 +114,6 @@ class ParticleSystems(StoredSystems):
 
     @property
     def names(self) -> list[str]:
-        """The name of each layer: `['spring', 'charge']`."""
         return list(self.system.layers)
 
     @property
@@ -128,8 +126,7 @@ class ParticleSystems(StoredSystems):
 
     def make(self) -> tuple[Joined, dict[str, Any]]:
         number = SPLITS.index(self.split)
-        # A stream of random numbers for each split, and one of graphs that are
-        # in none.
+        # A stream for each split, and one of graphs that are in none.
         seed, shown_seed = (int(
             np.random.SeedSequence(self.seed, spawn_key=(key, )).generate_state(
                 1, np.uint64)[0]) for key in (number, len(SPLITS)))
@@ -188,7 +185,6 @@ class GraphSplit:
         }
 
     def splits(self, edge_types: np.ndarray) -> np.ndarray:
-        """The name of the split of each graph, `[S]`."""
         part = np.searchsorted(self._ends, self._place(edge_types))
         return np.array(['test', 'val', 'train'])[part]
 

@@ -179,7 +179,6 @@ class Reading:
         return recordings, self.velocity is None and not velocity
 
     def _take_mass(self, recording: Recording) -> Recording:
-        """The last feature of each particle is its mass."""
         values = recording.x[..., -1]
         low, high = np.fmin.reduce(values, 1), np.fmax.reduce(values, 1)
         if (low < high).any():
@@ -263,7 +262,6 @@ def content_digest(source: Source) -> str:
 
 
 def as_floats(array: np.ndarray) -> np.ndarray:
-    """Real numbers as float64, NaN where they are masked."""
     return np.ma.filled(array.astype(np.float64, casting='same_kind'), np.nan)
 
 
@@ -300,7 +298,6 @@ def check_columns(table: pd.DataFrame, filled: Sequence[Any],
 
 
 def numbers(cells: pd.Series) -> np.ndarray:
-    """A column of numbers, NaN where a cell is empty."""
     try:
         if not pd.api.types.is_numeric_dtype(cells):  # Dates are no numbers.
             cells = pd.to_numeric(cells.astype(object))
@@ -311,7 +308,7 @@ def numbers(cells: pd.Series) -> np.ndarray:
 
 
 def _clock(times: pd.Series) -> np.ndarray:
-    """Times as numbers; of dates, which may be text, seconds from the first."""
+    """Times as numbers; of dates, seconds from the first."""
     if times.dtype.kind not in 'biufmM':
         if pd.to_numeric(times.astype(str), errors='coerce').notna().any():
             return numbers(times)

@@ -1,8 +1,5 @@
-"""Data sets as a checkpoint describes them, to be opened again.
-
-A description is a plain dictionary, which :class:`~pyg_fnri.training.Config`
-keeps: the arguments of a simulated data set, or of a user's own files.
-"""
+"""Data sets as a checkpoint describes them, to be opened again: a dictionary of
+the arguments of a simulated data set, or of a user's own files."""
 import os
 from collections.abc import Callable, Mapping
 from glob import glob
@@ -134,7 +131,6 @@ def frame_interval(description: Mapping[str, Any],
 
 
 def length_unit(dataset: Systems) -> str:
-    """The unit of positions, as axes of pictures have it."""
     system = getattr(dataset, 'system', None)  # Oscillators have no metre.
     return 'm' if isinstance(system, Newtonian) else OWN_UNIT
 

@@ -19,8 +19,7 @@ from torch_geometric.data import Data, InMemoryDataset
 FORMAT_VERSION = 3
 
 SPLITS = ('train', 'val', 'test')
-#: Of a system or a particle.
-Name = Union[int, str]
+Name = Union[int, str]  # Of a system or a particle.
 Joined = tuple[Data, Optional[dict[str, Tensor]]]
 
 

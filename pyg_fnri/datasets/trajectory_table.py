@@ -106,8 +106,7 @@ class TrajectoryTable(StoredSystems):
 
     @property
     def time_step(self) -> Optional[float]:
-        """The time from one frame to the next, in seconds of dates; none of
-        arrays, unless it was given or used."""
+        """From one frame to the next, in seconds where the table has dates."""
         return self.facts['time_step']
 
     def make(self) -> tuple[Joined, dict[str, Any]]:
@@ -199,7 +198,6 @@ class TrajectoryTable(StoredSystems):
     def _blocks(
             self, recordings: Sequence[Recording]
     ) -> list[tuple[int, int, np.ndarray]]:
-        """Recordings in the split: number, first frame and features."""
         if self.split == 'all':
             return [(k, 0, of.x) for k, of in enumerate(recordings)]
         num, (train, val, test) = len(recordings), self._fractions

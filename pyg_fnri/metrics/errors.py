@@ -21,6 +21,7 @@ class RolloutMSE(Metric):
     predicted frames :obj:`[N, T - 1, F]` of each horizon and the true ones;
     the error is infinite where a rollout diverges."""
     full_state_update = False
+    higher_is_better = False
     squared_error: Tensor
     num_values: Tensor
 

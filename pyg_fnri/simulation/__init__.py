@@ -1,5 +1,4 @@
-"""Simulation of systems of interacting particles: numpy arrays in and out,
-without graphs in PyG's sense or models."""
+"""Simulation of interacting particles, numpy arrays in and out."""
 from pyg_fnri.simulation.dynamics import Trajectories, simulate
 from pyg_fnri.simulation.forces import (Charge, FiniteSpring, Force, SoftCharge,
                                         Spring)

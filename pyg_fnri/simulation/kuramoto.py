@@ -8,8 +8,7 @@ from pyg_fnri.simulation.sampling import in_streams
 from pyg_fnri.simulation.systems import System, only_layer
 from pyg_fnri.simulation.time_loop import compiled, in_threads
 
-# Systems that a thread takes at once.
-SYSTEMS_PER_CALL = 64
+SYSTEMS_PER_CALL = 64  # That a thread takes at once.
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,6 @@ class Kuramoto(System):
 @compiled
 def _set_rate(phase: Any, shift: float, slope: Any, frequency: Any,
               coupling: Any, cos: Any, sin: Any, rate: Any) -> None:
-    """Sets cosines, sines and rates of phases shifted along a slope."""
     num_particles = len(phase)
     for i in range(num_particles):
         shifted = phase[i] + shift * slope[i]

@@ -6,11 +6,9 @@ import numpy as np
 
 from pyg_fnri.simulation.forces import Force
 
-# Systems that share one generator, which is costly to make for each system
-# alone. A part of what a seed means: another value gives other data.
+# Systems that share one generator. A part of what a seed means.
 SYSTEMS_PER_STREAM = 32
-# Graphs whose keys are computed together: few enough for the cache.
-CHUNK_SIZE = 1024
+CHUNK_SIZE = 1024  # Graphs whose keys are computed together.
 
 
 def in_streams(draw: Callable[[np.random.Generator, int], np.ndarray],

@@ -34,8 +34,7 @@ class System(ABC):
     @property
     @abstractmethod
     def layers(self) -> Mapping[str, int]:
-        """The name of each layer of the interaction graph, and its number of
-        edge types. Type 0 means no interaction."""
+        """The name of each layer and its number of types, 0 among them."""
 
     @property
     def num_edge_types(self) -> List[int]:
@@ -43,7 +42,7 @@ class System(ABC):
 
     @property
     def frame_interval(self) -> float:
-        """The time from one frame to the next in second."""
+        """Seconds from one frame to the next."""
         return 0.1
 
     def draw_edge_types(self, seed: int, num_systems: int,
@@ -68,17 +67,9 @@ class System(ABC):
     @abstractmethod
     def simulate(self, edge_types: np.ndarray, seed: int,
                  progress: bool = False) -> np.ndarray:
-        """Simulates one system on each graph.
-
-        Args:
-            edge_types (numpy.ndarray): Edge types, ``[S, L, N, N]``.
-            seed (int): Seed of all randomness.
-            progress (bool): Whether to show a progress bar on standard error.
-
-        Returns:
-            Float32 features ``[S, N, T, F]``: position then velocity, or what
-            takes their places. Models scale each half as one quantity.
-        """
+        """Simulates a system on each graph ``[S, L, N, N]``: float32 features
+        ``[S, N, T, F]``, position then velocity, or what takes their places.
+        Models scale each half as one quantity."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +137,7 @@ class Newtonian(System):
 @dataclass(frozen=True)
 class NRISprings(Newtonian):
     """NRI's springs (Kipf et al. 2018, section 5.1 and appendix B; constants
-    of their published code): each pair is connected with probability 1/2,
-    whatever the others are, by a spring of 0.1 N/m."""
+    of their code): each pair has one of 0.1 N/m with probability 1/2."""
     forces: Tuple[Force, ...] = (Spring(0.1), )
 
     draw_edge_types = System.draw_edge_types
@@ -178,7 +168,6 @@ class SignedCharges(Newtonian):
 
     def draw_edge_types(self, seed: int, num_systems: int,
                         num_particles: int) -> np.ndarray:
-        """Draws the sign of each particle; the type of a pair follows."""
         sign = in_streams(
             lambda rng, size: rng.integers(0, 2, (size, num_particles)), seed,
             2, num_systems)
@@ -217,7 +206,6 @@ class SignedCharges(Newtonian):
 
 
 def only_layer(edge_types: np.ndarray, num_types: int) -> np.ndarray:
-    """The types ``[S, N, N]`` of a graph of one layer, ``[S, 1, N, N]``."""
     types, = np.swapaxes(edge_types, 0, 1)
     if not np.isin(types, range(num_types)).all() or types.diagonal(
             axis1=1, axis2=2).any():

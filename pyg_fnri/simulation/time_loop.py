@@ -14,12 +14,10 @@ from rich.progress import track
 
 from pyg_fnri.simulation.forces import Force
 
-# Systems that the time loop advances at once, side by side in memory: enough
-# for vector instructions, few enough to stay in the fastest cache.
+# Systems side by side in memory: vector instructions, yet the fastest cache.
 NUM_LANES = 64
 
-# Below this distance the direction from one particle to the other is lost,
-# as the square of the distance underflows. Finite forces fade to zero there.
+# Below this distance its square underflows. Finite forces fade to zero there.
 NO_DISTANCE = 1e-160
 
 # A division by zero gives infinity instead of a branch, which would keep the

@@ -91,7 +91,7 @@ class Run:
 
     def __post_init__(self) -> None:
         if min(self.num_val, self.val_every) < 1:
-            raise ValueError(f'num_val is {self.num_val} and val_every '
+            raise ValueError(f'num_val is {self.num_val}, val_every '
                              f'{self.val_every}; both must be at least 1.')
 
 
@@ -156,8 +156,7 @@ class OptionParser(argparse.ArgumentParser):
                 value = list(map(kind, values)) if several else kind(text)
                 setattr(out, name, value)
             except (KeyError, ValueError):
-                self.error(f"--option is '{option}': expected NAME=VALUE, as "
-                           f"--help-options shows them")
+                self.error(f"--option is '{option}'; see --help-options")
         return out
 
 

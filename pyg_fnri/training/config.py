@@ -67,16 +67,15 @@ class Config:
                     num_edge_types: Optional[Sequence[int]] = None,
                     data: Optional[Mapping[str, Any]] = None,
                     **settings: Any) -> 'Config':
-        """The settings of a model of the given training split;
-        :obj:`num_edge_types` has to be said where no truth is known."""
+        """Of a training split; :obj:`num_edge_types` where no truth is."""
         true = list(dataset.num_edge_types)
         asked = true if num_edge_types is None else list(num_edge_types)
         if not asked:
             raise ValueError("These data have no truth; say what to look for "
                              "by num_edge_types, such as 2 2.")
         if true and asked != true:
-            raise ValueError(f"num_edge_types is {asked}, but the truth has "
-                             f"{true}; leave it out, or the truth.")
+            raise ValueError(f'num_edge_types is {asked}, but the truth has '
+                             f'{true}; leave one of them out.')
         data = dict(data or {})
         if 'files' in data:
             data['time_step'] = frame_interval(data, dataset)

@@ -58,8 +58,7 @@ class ExpectationMaximisation:
         if interval is None:
             raise ValueError("Arrays do not tell the time between two frames; "
                              "say it by interval.")
-        half_width = settings.half_width
-        if half_width is None:
+        if (half_width := settings.half_width) is None:
             half_width = box_half_width(train)
         self.settings, self.out = settings, out
         self.train, self.val = train, val
@@ -93,13 +92,18 @@ class ExpectationMaximisation:
         """The guess with force laws for a decoder."""
         module = guess.with_laws(**self.motion)
         systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
-        print(f'Laws and graphs of {systems.num_graphs} training systems, '
-              f'after some starts with fewer (accuracies for information '
-              f'only):')
+        print(f'Laws and graphs of {systems.num_graphs} training systems '
+              f'(accuracies for information only):')
         rows: list[dict[str, float]] = []
         with rich.progress.Progress(transient=True,
                                     disable=_no_terminal()) as bars:
             bar = bars.add_task('fitting', total=len(EM_ANNEALING) + 1)
+
+            def on_start(start: Start) -> None:
+                origin = 'random' if start.number else "the encoder's"
+                print(
+                    f'start {start.number}   from {origin} graphs   held-out '
+                    f'cost {start.cost:.4g} nat', flush=True)
 
             def on_iteration(progress: Progress) -> None:
                 row = progress._asdict()
@@ -114,7 +118,7 @@ class ExpectationMaximisation:
                 module.model, systems,
                 torch.Generator().manual_seed(module.config.seed),
                 num_pilot=self.settings.num_pilot,
-                max_starts=self.settings.max_starts, on_start=_print_start,
+                max_starts=self.settings.max_starts, on_start=on_start,
                 on_iteration=on_iteration)
         if not found.confirmed:
             warnings.warn(
@@ -181,13 +185,6 @@ def _write_history(history: pd.DataFrame, out: str) -> None:
         history.to_csv(path, index=False)
     with written_whole(os.path.join(out, 'em.png')) as path:
         plot_em(history).savefig(path, format='png')
-
-
-def _print_start(start: Start) -> None:
-    origin = 'random graphs' if start.number else "the encoder's graphs"
-    print(
-        f'start {start.number}   from {origin}   held-out cost '
-        f'{start.cost:.4g} nat', flush=True)
 
 
 def _no_terminal() -> bool:

@@ -207,10 +207,10 @@ class RelationalInference(pl.LightningModule):
         rollout = model.decode(batch.y, batch.edge_index, edge_attr, steps)
         first = model.decoder.burn_in - 1
         rollout, y = (self.units(x)[:, first:] for x in (rollout, batch.y))
-        for name, out in (('rollout', rollout), ('static',
-                                                 static_rollout(y, steps)),
-                          ('linear', linear_rollout(self.linear_step, y,
-                                                    steps))):
+        static = static_rollout(y, steps)
+        linear = linear_rollout(self.linear_step, y, steps)
+        for name, out in (('rollout', rollout), ('static', static), ('linear',
+                                                                     linear)):
             report[f'val_{name}_mse'] = 1e5 * mse_loss(out, y[:, 1:])
         self.log_dict(report, batch_size=batch.num_graphs, sync_dist=True)
 
@@ -242,13 +242,10 @@ class RelationalInference(pl.LightningModule):
         """Of what the metric has seen, which is then forgotten."""
         combined, layers, _ = self.accuracy.compute()
         self.accuracy.reset()
-        return {
-            'accuracy': combined,
-            **{
-                f'accuracy_{self.layer_name(k)}': layer
-                for k, layer in enumerate(layers)
-            }
-        }
+        out = {'accuracy': combined}
+        for k, layer in enumerate(layers):
+            out[f'accuracy_{self.layer_name(k)}'] = layer
+        return out
 
     def _penalty(self) -> Tensor:
         """The recipe's L2 term on the encoder's weights."""
@@ -300,8 +297,8 @@ class TrueGraphPrediction(RelationalInference):
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         batch = self.recipe.augment(batch, self.generator)
-        edge_attr = self.model.latent.encode_types(self.given_types(batch))
-        edge_attr = per_mass(edge_attr, batch)
+        types = self.model.latent.encode_types(self.given_types(batch))
+        edge_attr = per_mass(types, batch)
         nll = self.recipe.reconstruction(self.model, batch, edge_attr,
                                          self.generator)
         self.log('train_loss', nll, batch_size=batch.num_graphs)

@@ -107,8 +107,7 @@ class Recipe(ABC):
         latent: dict[str, Any] = {'undirected': self.undirected}
         if self.null_prior is not None:
             if 'prior' not in model.latent_options:
-                raise ValueError(f"{model.__name__} has no prior: leave "
-                                 f"null_prior out, or train NRI or fNRI.")
+                raise ValueError(f'{model.__name__} takes no null_prior.')
             _check(self, lambda v: len(v) == len(num_edge_types),
                    f'of {len(num_edge_types)} layer-graphs', 'null_prior')
             latent['prior'] = [[p, *[(1 - p) / (k - 1)] * (k - 1)]
@@ -222,7 +221,6 @@ class QuickRecipe(Recipe):
     drop_null: bool = True
     undirected: bool = True
 
-    # The learning rate's decay ends at max_steps.
     positive = (*Recipe.positive, 'max_steps', 'variance', 'num_frames',
                 'pred_steps', 'warmup_steps')
     scaling = StandardScaling
@@ -351,10 +349,10 @@ class EMSettings:
         _check(self, lambda v: v >= 1, 'at least 1', 'num_fitted', 'num_pilot',
                'max_starts', 'distilled_steps')
         _check(self, lambda v: v >= 0, 'at least 0', 'num_distilled')
-        _check(self, lambda v: v is None or 0 < v < math.inf, 'a time above 0',
+        _check(self, lambda v: v is None or 0 < v < math.inf, 'above 0',
                'interval')
-        _check(self, lambda v: v is None or 0 <= v < math.inf,
-               'a distance of at least 0', 'half_width')
+        _check(self, lambda v: v is None or 0 <= v < math.inf, 'at least 0',
+               'half_width')
 
 
 @dataclass(frozen=True)

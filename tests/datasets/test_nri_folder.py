@@ -5,7 +5,6 @@ from torch_geometric.data import Data
 
 from pyg_fnri.data import fully_connected
 from pyg_fnri.datasets import NRIFolder
-from pyg_fnri.loader import SystemLoader
 from pyg_fnri.transforms import NearestNeighbours
 
 SIZES = {'train': 6, 'valid': 3, 'test': 2}
@@ -60,8 +59,6 @@ def test_systems_keep_the_data_contract(make, tmp_path, num_layers):
                 assert np.array_equal(data.x[i], np.concatenate([loc, vel], 1))
             for (j, i), label in zip(data.edge_index.t(), data.edge_label):
                 assert label.tolist() == edges[s, :, i, j].tolist()
-    batch, = SystemLoader(make(), batch_size=6)
-    assert batch.x.shape == (24, 5, 4) and len(batch.edge_label) == 72
 
 
 def test_directed_interactions_have_row_receiver(make, tmp_path):
@@ -138,10 +135,8 @@ def spoil(kind, value):
     [(lambda folder: (folder / 'vel_train.npy').unlink(), FileNotFoundError),
      (lambda folder: (folder / 'edges_train.npy').unlink(), FileNotFoundError),
      (spoil('loc', np.zeros((6, 5, 4))), ValueError),
-     (spoil('loc', np.zeros((6, 5, 1, 4))), ValueError),
      (spoil('loc', np.full((6, 5, 2, 4), np.nan)), ValueError),
      (spoil('edges', np.zeros((5, 4, 4))), ValueError),
-     (spoil('edges', np.zeros((6, 3, 3))), ValueError),
      (spoil('edges', np.full((6, 4, 4), np.nan)), ValueError),
      (spoil('edges', np.zeros((6, 2, 4, 4))), ValueError),
      (spoil('edges', np.random.rand(60, 4, 4)), ValueError)])
@@ -156,8 +151,8 @@ def test_names_are_numbers(make, tmp_path):
     edges = write(tmp_path / 'data')['edges', 'train']
     assert make('val')[[2, 0]].system_names == [2, 0]
     assert make('test').particle_names == [[0, 1, 2, 3]] * 2
-    first = make().x[:4, 0, 0]
-    other = make(pre_filter=lambda data: data.x[0, 0, 0] != first[0])
+    first = make().x[0, 0, 0]
+    other = make(pre_filter=lambda data: data.x[0, 0, 0] != first)
     assert other.system_names == [1, 2, 3, 4, 5]
     with pytest.warns(UserWarning, match=f'of {edges.sum():.0f} true'):
         make(pre_transform=NearestNeighbours(1))

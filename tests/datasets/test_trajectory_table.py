@@ -9,6 +9,8 @@ from pyg_fnri.data import from_trajectory, fully_connected
 from pyg_fnri.datasets.reading import Reading
 from pyg_fnri.transforms import NearestNeighbours
 
+EDGES = ['system', 'sender', 'receiver', 'type']
+
 
 def test_systems_keep_the_data_contract(open_table):
     dataset = open_table(table())
@@ -68,18 +70,12 @@ def test_interpolation_is_never_silent(open_table):
 
 
 def test_particles_come_and_go_between_windows(open_table):
-    frame = weighed(12, {
-        'A': 'abc',
-        'B': 'ab'
-    }).query("particle != 'c' or 4 <= time / @DT <= 10")
+    frame = weighed(12, dict(A='abc', B='ab'))
+    frame = frame.query("particle != 'c' or 4 <= time / @DT <= 10")
     with pytest.raises(ValueError, match="'c' in system 'A'.*window="):
         open_table(frame)
-    truth = pd.DataFrame({
-        'system': 'A',
-        'sender': ['c', 'a'],
-        'receiver': ['a', 'b'],
-        'type': [1, 2]
-    })
+    truth = pd.DataFrame([('A', 'c', 'a', 1), ('A', 'a', 'b', 2)],
+                         columns=EDGES)
     with pytest.warns(UserWarning) as told:
         dataset = open_table(frame, window=4, mass='m', interactions=truth,
                              edges=truth)
@@ -113,7 +109,7 @@ def test_what_has_changed_finds_no_old_data(open_table, tmp_path, monkeypatch):
     path = tmp_path / 'a.csv'
     weighed().to_csv(path, index=False)
     first = open_table(path)
-    edges = pd.DataFrame({'sender': ['b'], 'receiver': 'c', 'system': 'A'})
+    edges = pd.DataFrame([('A', 'b', 'c')], columns=EDGES[:3])
     changes = [
         {'split': 'train'}, {'seed': 1}, {'fractions': (0.5, 0.25, 0.25)},
         {'split_by': 'time'}, {'window': 4}, {'window': 4, 'stride': 2},
@@ -148,12 +144,8 @@ def test_wrong_arguments_are_refused(open_table, kwargs):
 
 
 def test_interactions_without_a_candidate_edge_are_never_silent(open_table):
-    truth = pd.DataFrame({
-        'system': ['A', 'A', 'C'],
-        'sender': ['a', 'b', 'x'],
-        'receiver': ['b', 'a', 'y'],
-        'type': 1
-    })
+    truth = pd.DataFrame([('A', 'a', 'b', 1), ('A', 'b', 'a', 1),
+                          ('C', 'x', 'y', 1)], columns=EDGES)
     for _ in range(2):  # Made, and found again.
         with pytest.warns(UserWarning, match='2 of 3 true interactions'):
             dataset = open_table(table(), interactions=truth, edges=truth[:1])

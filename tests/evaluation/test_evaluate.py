@@ -1,5 +1,3 @@
-import json
-
 import pytest
 import torch
 from torch_geometric.data import Batch
@@ -48,11 +46,6 @@ def make_model(systems, shake):
     return make
 
 
-def one_hot(edge_type):
-    """The posterior of one who is sure, of layers of two types."""
-    return [torch.eye(2)[types] for types in edge_type.unbind(-1)]
-
-
 def mean(values):
     return torch.cat([value.flatten() for value in values]).double().mean()
 
@@ -98,39 +91,31 @@ def test_rollout_errors_equal_a_computation_by_hand(model, make_model, systems,
                 mean(errors).item(), rel=1e-4)
 
 
-def test_graphs_may_be_inferred_in_another_way(make_model, systems, batches,
-                                               units):
+def test_graphs_may_be_inferred_in_another_way(make_model, batches, units):
     model = make_model(FNRI)
+    inferred = evaluate(model, batches, units, [2, 2], (4, ))
 
     def given(batch):
-        return batch.edge_label, one_hot(batch.edge_label)
+        posterior = torch.eye(2)[batch.edge_label].unbind(1)
+        return batch.edge_label, list(posterior)
 
     report = evaluate(model, batches, units, [2, 2], (4, ), given)
     assert report['edge_accuracy'] == {'combined': 1., 'layers': [1., 1.]}
     assert report['auroc'] == [1., 1.] and report['entropy'] == [0., 0.]
     assert report['calibration_error']['combined'] == 0
-    errors = []
-    for data in systems:
-        edge_attr = model.latent.encode_types(data.edge_label)
-        with torch.no_grad():
-            out = rollout(model, data, edge_attr, horizon=4)
-        errors.append(((out - data.y[:, 1:]) / units.scale).square())
-    assert report['rollout_mse'][4] == pytest.approx(
-        mean(errors).item(), rel=1e-4)
+    assert report['static_mse'] == inferred['static_mse']
+    assert report['rollout_mse'] != inferred['rollout_mse']
     # Graphs without probabilities are not judged.
     report = evaluate(model, batches, units, [2, 2], (4, ), lambda batch:
                       (batch.edge_label, None))
     assert report.keys() == {'num_systems', 'rollout_mse', 'static_mse'}
 
 
-def test_report_is_plain_and_the_model_is_as_before(make_model, batches, units):
+def test_the_model_is_as_before(make_model, batches, units):
     model = make_model(FNRI)
     before = {key: value.clone() for key, value in model.state_dict().items()}
-    report = evaluate(model.train(), batches, units, [2, 2])
-    del report['relabelling']
-    assert json.loads(json.dumps(report))['num_systems'] == 5
-    for key, value in model.state_dict().items():
-        assert value.equal(before[key]), key
+    evaluate(model.train(), batches, units, [2, 2])
+    assert all(x.equal(before[key]) for key, x in model.state_dict().items())
 
 
 def test_what_cannot_be_evaluated_is_refused(make_model, systems, units):

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from pyg_fnri.evaluation import (check_sizes, draw_graphs, infer_graphs,
                                  observe, open_systems, present_results,
                                  write_results)
-from pyg_fnri.inference import refine, shared_graph
+from pyg_fnri.inference import shared_graph
 from pyg_fnri.nn import MinMaxScaling
 from pyg_fnri.training import Config, build_module
 
@@ -68,19 +68,8 @@ def test_trajectories_are_read_as_in_training_unless_told(module, open_table):
     data |= {'files': {'table': 'old.npy'}, 'reading': {'mass': 4}}
     with pytest.raises(ValueError, match='masses'):
         open_table([5], replace(module.config, data=data))
-
-
-@pytest.mark.parametrize('kwargs, message',
-                         [(dict(num_steps=5), 'looks at 6 frames'),
-                          (dict(time_step=0.2), 'resample')])
-def test_systems_that_do_not_fit_are_refused(module, open_table, kwargs,
-                                             message):
-    with pytest.raises(ValueError, match=message):
-        open_table([3], **kwargs)
-    # Simulated frames are as far apart as their system says.
-    data = {'name': 'kuramoto', 'num_systems': [3, 1, 1]}
-    with pytest.raises(ValueError, match=message):
-        open_table([3], replace(module.config, data=data), **kwargs)
+    with pytest.raises(ValueError, match='resample'):
+        open_table([3], time_step=0.2)
 
 
 @pytest.mark.parametrize('unit, said',
@@ -124,19 +113,10 @@ def test_shared_graph_is_that_of_all_systems(module, open_table):
     expected = shared_graph(module.model, [observe(d, 6) for d in dataset])
     assert table.type.tolist() == expected.edge_type.flatten().tolist()
     assert all(graph.edge_type.equal(expected.edge_type) for _, graph in first)
+    refined = infer_graphs(module, dataset, refined=True, shared=True).table
+    assert not np.allclose(table.probability, refined.probability)
     with pytest.raises(ValueError, match="'p3' is in only one"):
         infer_graphs(module, open_table([3, 3, 4]), shared=True)
-
-
-def test_graphs_are_refined_on_demand(module, open_table):
-    dataset = open_table([3, 3])
-    for shared in (True, False):
-        plain, refined = (infer_graphs(module, dataset, refined,
-                                       shared).table.probability
-                          for refined in (False, True))
-        assert not np.allclose(plain, refined)
-    refined = refine(module.model, observe(dataset[0], 6))
-    assert len(plain) == 2 * refined.edge_type.numel()
 
 
 def test_graphs_and_what_follows_are_drawn(module, open_table, capsys):

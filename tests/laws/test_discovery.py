@@ -151,7 +151,6 @@ def try_all(search, state):
 @pytest.mark.parametrize('latent', [
     CategoricalLatent([2, 2], drop_null=True),
     CategoricalLatent([3, 2, 3], drop_null=True),
-    CategoricalLatent([4], drop_null=True),
     CategoricalLatent([2, 3]),
     SigmoidLatent([2, 3])
 ], ids=repr)

@@ -13,7 +13,7 @@ from pyg_fnri.data import fully_connected
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.inference import AnnealingStep, refine
 from pyg_fnri.inference.evidence import find_choices
-from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
+from pyg_fnri.inference.impulses import Transitions
 from pyg_fnri.laws import fit_force_laws
 from pyg_fnri.laws.fit import LawFit, fit_laws, fit_range, fit_scale
 from pyg_fnri.metrics import relative_law_error
@@ -99,23 +99,6 @@ def test_corrupted_transitions_do_little_harm(transitions, truth):
     # Because of the robust weights.
     fit(layer, transitions, truth, tolerances=(1e6, ))
     assert (law_error(layer.law, transitions) > 0.1).any()
-
-
-def test_is_least_squares_without_robust_weights(transitions, truth):
-    transitions, layer = transitions.take(slice(0, 8)), make_layer()
-    fit(layer, transitions, truth, tolerances=(1e9, ), num_transitions=1_000)
-
-    def cost():
-        errors = ImpulseEvidence(transitions, layer).errors(truth)
-        return errors.double().square().sum()
-
-    best = cost()
-    value = layer.law.value.data
-    for _ in range(20):  # No change of the tables is an improvement.
-        before = value.clone()
-        value += 1e-2 * torch.randn_like(value) * value.abs()
-        assert cost() > best * (1 - 1e-4)
-        value.copy_(before)
 
 
 def test_transitions_are_drawn_from_those_away_from_walls(transitions, truth):
@@ -275,8 +258,7 @@ def test_unequal_masses(make_model):
 
 @pytest.mark.parametrize('family, num_systems',
                          [('fnri', 32),
-                          pytest.param('nri', 24, marks=pytest.mark.slow),
-                          pytest.param('sfnri', 24, marks=pytest.mark.slow)])
+                          pytest.param('nri', 24, marks=pytest.mark.slow)])
 def test_laws_and_graphs_find_each_other(systems, flip, make_model, to_types,
                                          family, num_systems):
     batch = Batch.from_data_list(systems[:num_systems])
@@ -284,13 +266,10 @@ def test_laws_and_graphs_find_each_other(systems, flip, make_model, to_types,
     # 15 % of the pairs are wrong in each layer-graph.
     guess = flip(batch.edge_label, batch.edge_index, 0.15)
     model, history = make_model(guess, family, laws=False), []
-    before = model.predict(batch)
     fit_force_laws(model, batch, generator(), on_iteration=history.append)
     assert share(history[-1].edge_type, truth) > 0.98
     assert [p.iteration for p in history] == list(range(1, 10))
     assert history[0].changed > 0.1 > 0.02 > history[-1].changed
-    first = (history[0].edge_type != before).any(-1).double().mean()
-    assert history[0].changed == pytest.approx(first.item())
     assert history[-1].cost < 0.2 * history[0].cost
     distance = torch.linspace(0.4, 4.0, 30)
     found = model.decoder.layer.law(distance)

@@ -97,8 +97,5 @@ def test_twice_the_friction_is_twice_the_finding_in_any_unit(make_model):
         sizes.append(finding.size / speed.item())
         assert sizes[-1] == pytest.approx(0.1 * rate / 0.02, rel=0.1)
     assert sizes[2:] == pytest.approx([sizes[1]] * 2, rel=1e-3)
-
-
-def test_nothing_is_found_in_any_unit(make_model):
     for unit in (1.0, 1e-5, 1e4):
         assert find_with_true_laws(make_model, Misspecified(), unit)[0] == []

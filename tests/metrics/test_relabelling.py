@@ -25,15 +25,13 @@ def test_types_are_translated_and_posteriors_marginalised():
 
 
 def test_posteriors_are_relabelled_layer_by_layer_or_mixed():
-    q = [torch.rand(6, 2).softmax(-1) for _ in range(2)]
+    q = [torch.tensor([[0.9, 0.1]]), torch.tensor([[0.3, 0.7]])]
     swapped = Relabelling((2, 2), tuple((1 - b, a) for a, b in TYPES))
     first, second = swapped.probabilities(q)
     torch.testing.assert_close(first, q[1].flip(-1))
     torch.testing.assert_close(second, q[0])
     exclusive = Relabelling((2, 2), tuple((a, a ^ b) for a, b in TYPES))
-    q = [torch.tensor([[0.9, 0.1]]), torch.tensor([[0.3, 0.7]])]
-    first, second = exclusive.probabilities(q)
-    torch.testing.assert_close(first, q[0])
+    second = exclusive.probabilities(q)[1]
     torch.testing.assert_close(second, torch.tensor([[0.34, 0.66]]))
 
 
@@ -115,9 +113,8 @@ def test_ties_go_to_right_layers_then_to_no_change():
     assert joint.tolist() == [1, 0, 3, 2]
     assert best_assignment(confusion, [2, 2]).tolist() == [1, 0, 2, 3]
     same, sizes = torch.ones(8, 8, dtype=torch.long), [2, 2, 2]
-    for joint in (best_relabelling(same, sizes,
-                                   sizes), best_assignment(same, sizes)):
-        assert joint.tolist() == list(range(8))
+    assert best_relabelling(same, sizes, sizes).tolist() == list(range(8))
+    assert best_assignment(same, sizes).tolist() == list(range(8))
 
 
 def test_assignments_are_exact_and_leave_the_fewest_out():

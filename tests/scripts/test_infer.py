@@ -41,16 +41,9 @@ def test_graphs_of_systems_of_other_sizes(script, arguments, own_run,
     script.main([*arguments, '--data', data])
     out = tmp_path / 'graphs'
     assert set(read(out)) == RESULTS
-    for name in ('graph.png', 'heatmap.png', 'trajectories.png'):
-        assert (out / name).read_bytes().startswith(b'\x89PNG')
-
+    assert '2 systems, the first 8 of 12' in capsys.readouterr().out
     table = pd.read_csv(out / 'edges.csv')
-    assert list(table.columns) == [
-        'system', 'sender', 'receiver', 'layer', 'type', 'probability'
-    ]
     assert len(table) == 2 * (2 * 1 + 7 * 6)
-    assert table.probability.between(0.5, 1).all()  # Of two types.
-
     # The same graph, from what the file says.
     rows = pd.read_csv(data).query("system == 's1'")
     position = np.stack(
@@ -65,22 +58,10 @@ def test_graphs_of_systems_of_other_sizes(script, arguments, own_run,
     chosen = [q.max(-1).values for q in model.posterior(system)]
     np.testing.assert_allclose(found.probability,
                                torch.stack(chosen, -1).flatten(), rtol=1e-3)
-
     graph = nx.read_graphml(out / 'graphs.graphml')
     assert graph.number_of_nodes() == 9
-    assert sorted(nx.get_node_attributes(graph, 'particle').values()) == ([
-        'p0', 'p0', 'p1', 'p1', 'p2', 'p3', 'p4', 'p5', 'p6'
-    ])
     # Both directions of a pair are one edge.
     assert 2 * graph.number_of_edges() == (table.type > 0).sum()
-    text = capsys.readouterr().out
-    assert '2 systems, the first 8 of 12 frames, in' in text
-
-
-def test_windows_are_systems(script, arguments, own_table, tmp_path):
-    script.main([*arguments, '--data', own_table, '--window', '10'])
-    table = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
-    assert {'s0/0', 's0/10', 's19/10'} <= set(table.system)
 
 
 def test_results_are_replaced_on_demand_only(script, arguments, write_table,
@@ -95,13 +76,10 @@ def test_results_are_replaced_on_demand_only(script, arguments, write_table,
     assert read(tmp_path / 'graphs')['edges.csv'] != before['edges.csv']
 
 
-@pytest.mark.parametrize('changes, message',
-                         [(dict(num_steps=7), 'looks at 8 frames'),
-                          (dict(sizes=[3, 1]), "'s1'.* 2 particles")])
 def test_data_that_do_not_fit_are_refused(script, arguments, write_table,
-                                          tmp_path, changes, message):
-    data = write_table(tmp_path / 'new.csv', **{'sizes': [3], **changes})
-    with pytest.raises(SystemExit, match=message) as error:
+                                          tmp_path):
+    data = write_table(tmp_path / 'new.csv', [3], num_steps=7)
+    with pytest.raises(SystemExit, match='looks at 8 frames') as error:
         script.main([*arguments, '--data', data])
     assert '\n' not in str(error.value)
     assert not list((tmp_path / 'graphs').iterdir())
@@ -116,44 +94,24 @@ def test_missing_files_are_told(script, arguments, own_table, wrong, message):
         script.main([*arguments, '--data', own_table, *wrong])
 
 
-@pytest.mark.parametrize('regime, refused', [('true_graph', []),
-                                             ('supervised', ['--refine'])])
-def test_untrained_parts_are_refused(script, own_root, own_run, own_table,
-                                     tmp_path, regime, refused):
+def test_untrained_parts_are_refused(script, arguments, own_run, own_table,
+                                     tmp_path):
     config = load_checkpoint(str(own_run / 'best.ckpt')).config
-    module = build_module(replace(config, regime=regime))
-    save_checkpoint(module, str(tmp_path / 'half.ckpt'))
-    arguments = [
-        '--root', own_root, '--data', own_table, '--checkpoint',
-        str(tmp_path / 'half.ckpt'), '--out',
-        str(tmp_path / 'out')
-    ]
+    half = str(tmp_path / 'half.ckpt')
+    save_checkpoint(build_module(replace(config, regime='supervised')), half)
+    arguments = [*arguments, '--data', own_table, '--checkpoint', half]
     with pytest.raises(SystemExit, match='needs a trained'):
-        script.main([*arguments, *refused])
-    assert not read(tmp_path / 'out')
-    if regime == 'supervised':  # Graphs, but nothing to predict with.
-        script.main(arguments)
-        assert set(read(tmp_path / 'out')) == RESULTS - {'trajectories.png'}
+        script.main([*arguments, '--refine'])
+    assert not read(tmp_path / 'graphs')
+    script.main(arguments)  # Graphs, but nothing to predict with.
+    assert set(read(tmp_path / 'graphs')) == RESULTS - {'trajectories.png'}
 
 
 def test_systems_of_the_same_particles_share_a_graph(script, arguments,
                                                      write_table, tmp_path,
                                                      capsys):
     data = write_table(tmp_path / 'new.csv', [4] * 6)
-    arguments = [*arguments, '--data', data]
-    script.main([*arguments, '--shared', '--window', '20', '--overwrite'])
+    script.main([*arguments, '--data', data, '--shared', '--window', '10'])
     text = capsys.readouterr().out
-    assert 'one graph of 6 systems' in text and 'not independent' in text
+    assert 'one graph of 12 systems' in text and 'not independent' in text
     assert set(read(tmp_path / 'graphs')) == RESULTS
-    table = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
-    # What is found for all systems can be the candidates of all systems.
-    some = table[table.layer == 0].iloc[:4]
-    some.to_csv(tmp_path / 'some.csv', index=False)
-    script.main([
-        *arguments, '--shared', '--overwrite', '--option',
-        f"edges={tmp_path / 'some.csv'}"
-    ])
-    again = pd.read_csv(tmp_path / 'graphs' / 'edges.csv')
-    ends = ['sender', 'receiver']
-    assert again[again.layer == 0][ends].values.tolist() == (
-        some[ends].values.tolist())

@@ -74,20 +74,6 @@ def test_own_truth_is_measured_against(train, own_table, tmp_path):
     assert module.config.data['neighbours'] == 2
 
 
-@pytest.mark.parametrize(
-    'arguments, message',
-    [(['--num-edge-types', '2', '1'], 'edge types'),
-     (['--window', '21'], 'too short'), (['--option', 'stride=2'], 'window'),
-     (['--option', 'radius=1', '--option', 'neighbours=2'], 'neighbours'),
-     (['--data', 'none.csv'], 'none.csv'), (['--time', 't'], "'t'"),
-     (['--name', 'kuramoto'], 'simulated')])
-def test_wrong_own_data_end_in_one_sentence(train, own_table, arguments,
-                                            message):
-    with pytest.raises(SystemExit, match=message) as error:
-        train(own_table, *arguments)
-    assert '\n' not in str(error.value)
-
-
 @pytest.mark.filterwarnings('ignore:Filled')
 def test_columns_and_masses_are_named_once(train, infer, birds, own_root,
                                            own_table):
@@ -133,25 +119,13 @@ def test_positions_alone_are_never_taken_for_velocities(train, infer, tmp_path):
         infer(checkpoint, positions, '--time-step', '0.5')
 
 
-@pytest.mark.slow
-def test_folders_of_the_research_code_are_data(train, infer, load_script,
-                                               own_root, tmp_path, capsys):
-    folder = tmp_path / 'theirs'
-    folder.mkdir()
-    rng = np.random.default_rng(0)
-    for split, size in (('train', 8), ('valid', 3), ('test', 2)):
-        for kind in ('loc', 'vel'):
-            np.save(folder / f'{kind}_{split}_springs4.npy',
-                    rng.normal(size=(size, 16, 2, 4)))
-        edges = np.tril(rng.integers(2, size=(size, 2, 4, 4)), -1)
-        np.save(folder / f'edges_{split}_springs4.npy',
-                edges + edges.swapaxes(2, 3))
-    checkpoint = train(folder)
-    load_script('evaluate').main([
-        '--root', own_root, '--checkpoint', checkpoint, '--out',
-        str(tmp_path / 'evaluated')
-    ])
-    assert set(infer(checkpoint, folder).system) == {0, 1}
-    assert "2 systems of the split 'test'" in capsys.readouterr().out
-    with pytest.raises(SystemExit, match='is a folder'):
-        train(folder, '--window', '9')
+@pytest.mark.parametrize('arguments, message',
+                         [(['--window', '21'], 'too short'),
+                          (['--option', 'stride=2'], 'window'),
+                          (['--data', 'none.csv'], 'none.csv'),
+                          (['--name', 'kuramoto'], 'simulated')])
+def test_wrong_own_data_end_in_one_sentence(train, own_table, arguments,
+                                            message):
+    with pytest.raises(SystemExit, match=message) as error:
+        train(own_table, *arguments)
+    assert '\n' not in str(error.value)

@@ -1,7 +1,6 @@
 import math
 import shutil
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -86,21 +85,7 @@ def test_run_leaves_checkpoints_metrics_and_curves(tiny_run):
     assert read_checkpoint(tiny_run / 'last.ckpt')['global_step'] == 3
     config = load_checkpoint(str(tiny_run / 'last.ckpt')).config
     assert config.names == ['spring', 'charge'] and config.num_observed == 49
-    assert config.data == {
-        'name': 'springs_charges',
-        'num_particles': 5,
-        'num_systems': [64, 32, 32],
-        'seed': 0,
-        'split_by': 'system'
-    }
-
-
-def test_same_seed_gives_the_same_weights(script, tiny_arguments, tiny_run,
-                                          tmp_path):
-    torch.manual_seed(7)  # Nothing depends on this one.
-    script.main([*tiny_arguments, '--out', str(tmp_path / 'again')])
-    for name in ('best.ckpt', 'last.ckpt'):
-        assert_same_weights(tiny_run / name, tmp_path / 'again' / name)
+    assert config.data['num_systems'] == [64, 32, 32]
 
 
 def test_resumed_run_goes_on_at_its_last_step(script, tiny_arguments,
@@ -129,14 +114,11 @@ def test_resumed_run_goes_on_at_its_last_step(script, tiny_arguments,
 
 @pytest.mark.parametrize('arguments, message', [
     (['--resume', '--option', 'hidden_channels=9'], 'options'),
-    (['--resume', '--num-observed', '40'], 'num_observed'),
     (['--resume', '--recipe', 'em'], 'quick/last.ckpt'), ([], 'holds a run'),
     (['--overwrite', '--num-observed', '50'], 'at least 100 steps'),
     (['--overwrite', '--option', 'learning_rate=nan'], 'learning_rate'),
     (['--overwrite', '--option', 'accelerator=abacus'], 'abacus'),
-    (['--overwrite', '--option', 'val_every=0'], 'val_every'),
     (['--overwrite', '--option', 'null_prior=1.5,.5'], 'priors'),
-    (['--overwrite', '--recipe', 'em', '--unsplit'], 'unsplit'),
     (['--overwrite', '--recipe', 'em', '--option', 'num_distilled=5'], 'num_d')
 ])
 def test_wrong_arguments_end_in_one_sentence_and_lose_nothing(
@@ -165,22 +147,17 @@ def test_run_is_replaced_on_demand(script, tiny_arguments, copied_run):
 def test_what_is_no_run_is_never_replaced(script, tiny_arguments, tmp_path):
     thesis = tmp_path / 'thesis.tex'
     thesis.write_text('three years of work')
-    for out, message in ((tmp_path, 'no run'), (thesis, 'Cannot write'),
+    for out, message in ((tmp_path, 'holds files'), (thesis, 'Cannot write'),
                          (thesis / 'run', 'Cannot write')):
         with pytest.raises(SystemExit, match=message):
             script.main([*tiny_arguments, '--out', str(out), '--overwrite'])
     assert contents(tmp_path) == {'thesis.tex': b'three years of work'}
 
 
-def test_configs_are_understood_and_help_teaches(script, configs, capsys):
+def test_configs_are_understood(script, configs):
     assert 'demo.args' in [path.name for path in configs]
     for path in configs:
         assert script.parse_args([f'@{path}']).out.startswith('runs/')
-    with pytest.raises(SystemExit, match='0'):
-        script.main(['--help'])
-    text = capsys.readouterr().out
-    assert 'python scripts/train.py @scripts/configs/demo.args' in text
-    assert text.count('\n  -') <= 25
 
 
 def test_options_of_the_recipe_reach_it(script, tiny_arguments, tmp_path):
@@ -203,7 +180,9 @@ def test_em_begins_with_the_quick_recipe_and_ends_with_laws(
         load_script, em_run, tiny_run, tiny_root, tmp_path):
     assert names(em_run) == EM_FILES
     assert names(em_run / 'quick') == FILES - {'command.txt'}
-    assert_same_weights(em_run / 'quick' / 'best.ckpt', tiny_run / 'best.ckpt')
+    # The same seed gives the same weights.
+    for name in ('best.ckpt', 'last.ckpt'):
+        assert_same_weights(em_run / 'quick' / name, tiny_run / name)
     module = load_checkpoint(str(em_run / 'best.ckpt'))
     assert isinstance(module.model.decoder.layer, ForceLawDecoder)
     assert module.config.recipe == 'em' and module.recipe.distilled_steps == 2
@@ -229,15 +208,3 @@ def test_em_goes_on_after_its_last_finished_stage(script, em_arguments, em_run,
     for name in ('quick/best.ckpt', 'quick/last.ckpt', 'laws.ckpt',
                  'best.ckpt'):
         assert_same_weights(em_run / name, run / name)
-
-
-def test_em_of_arrays_needs_the_time_between_frames(script, own_arguments,
-                                                    tmp_path):
-    np.save(tmp_path / 'a.npy',
-            np.random.default_rng(0).normal(size=(20, 3, 16, 4)))
-    with pytest.raises(SystemExit, match='interval'):
-        script.main([
-            *own_arguments, '--data',
-            str(tmp_path / 'a.npy'), '--recipe', 'em', '--out',
-            str(tmp_path / 'run')
-        ])

@@ -38,9 +38,7 @@ def test_equals_the_authors_simulator(name, forces):
 def test_shapes_and_frames():
     out = simulate(I_C, 3, 4, num_steps=50, step_size=0.01, sample_every=10)
     assert out.position.shape == out.velocity.shape == (3, 4, 4, 2)
-    assert out.position.dtype == out.velocity.dtype == np.float32
     assert out.interactions.shape == (3, 2, 4, 4)
-    assert out.interactions.dtype == bool
     assert np.allclose(out.time, [0.1, 0.2, 0.3, 0.4])
     fine = simulate(I_C, 3, 4, num_steps=50, step_size=0.01, sample_every=1)
     assert (out.velocity == fine.velocity[:, :, 9:40:10]).all()

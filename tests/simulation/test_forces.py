@@ -6,7 +6,6 @@ from pyg_fnri.simulation import Charge, FiniteSpring, SoftCharge, Spring
 
 @pytest.mark.parametrize('force, distance, expected',
                          [(Spring(), 2.0, -0.2), (Charge(), 2.0, 0.05),
-                          (FiniteSpring(), 3.0, -0.2),
                           (FiniteSpring(stiffness=3.0, length=0.5), 2.0, -4.5)])
 def test_magnitudes_are_the_papers_laws(force, distance, expected):
     assert force.magnitude(distance) == pytest.approx(expected)

@@ -45,12 +45,3 @@ def test_two_of_equal_pace_meet_as_they_should(coupling):
     expected = 2 * np.arctan(
         np.tan(difference[:, :1] / 2) * np.exp(-2 * coupling * time))
     assert np.abs(np.sin((difference - expected) / 2)).max() < 2e-5
-
-
-def test_half_the_step_changes_nothing_visible():
-    system = Kuramoto()
-    graphs = system.draw_edge_types(0, 20, 10)
-    fine = Kuramoto(step_size=0.005, sample_every=20)
-    x = system.simulate(graphs, 0)
-    assert np.abs(fine.simulate(graphs, 0) - x).max() < 2e-5
-    assert system.frame_interval == fine.frame_interval == 0.1

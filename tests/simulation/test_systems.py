@@ -116,7 +116,7 @@ def test_like_charges_repel_and_unlike_ones_attract():
                 (x[:, 0, 0, 2:] - x[:, 1, 0, 2:])).sum(-1)
     assert approach[0] == 0 < approach[1] and approach[2] < 0
     for wrong in (2 * graphs, graphs / 2, graphs + 1):
-        with pytest.raises(ValueError, match='edge_types'):
+        with pytest.raises(ValueError, match='edge'):
             system.simulate(wrong, 0)
 
 

@@ -1,7 +1,6 @@
 import platform
 import re
 import threading
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,17 +96,3 @@ def test_calls_run_beside_each_other(monkeypatch):
 
     in_threads(call, range(0, 16, 4), False)
     assert sorted(called) == [0, 4, 8, 12]
-
-
-def test_an_error_ends_the_work():
-    called = []
-
-    def fail(start):
-        called.append(start)
-        if start == 0:
-            raise ValueError('start 0')
-        time.sleep(0.01)
-
-    with pytest.raises(ValueError, match='start 0'):
-        in_threads(fail, range(500), False)
-    assert len(called) < 500

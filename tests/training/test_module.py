@@ -107,13 +107,12 @@ def test_residual_learns_what_laws_miss(train, tmp_path):
     regime = TrueGraphPrediction(module.model, module.recipe, module.config)
     fit(regime, systems, max_steps=40)
     assert loss_of_truth(module, batch) < 0.8 * plain
-    assert loss_of_truth(laws, batch) == plain  # As it was.
     # Without labels, the encoder is run, but learns nothing.
     fit(module, systems, max_steps=1)
     for part in ('encoder', 'decoder.layer.law'):
-        assert_same_state(
-            laws.model.get_submodule(part).state_dict(),
-            module.model.get_submodule(part).state_dict())
+        ours, theirs = (m.model.get_submodule(part).state_dict()
+                        for m in (laws, module))
+        assert_same_state(ours, theirs)
 
 
 def test_masses_are_known_in_training_and_validation(train, val):
@@ -216,8 +215,6 @@ def test_validation_rollouts_are_compared_with_no_graph(trained, val):
         # Min-max units of the training split, in 1e-5.
         expected = 1e5 * (rollout - y[:, 1:]).square().mean().item()
         assert report[f'val_{name}_mse'] == pytest.approx(expected, rel=1e-3)
-    # Close encounters and walls aside, most motion is straight on.
-    assert report['val_linear_mse'] < report['val_static_mse'] / 2
 
 
 def test_shares_are_of_edges_and_pairs(train, val):
