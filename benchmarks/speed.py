@@ -1,9 +1,7 @@
 """Measure what is meant to be fast, as ratios within one process.
 
     python benchmarks/speed.py                  # everything, a few minutes
-    python benchmarks/speed.py --only loader    # one part
-
-Times are the best of three; compare ratios between machines, not seconds.
+    python benchmarks/speed.py --only loader    # one part, the best of three
 """
 import argparse
 import tempfile
@@ -23,7 +21,6 @@ from pyg_fnri.simulation import Charge, FiniteSpring, Spring, simulate
 from pyg_fnri.training import Config, build_module
 from pyg_fnri.transforms import SplitTrajectory
 
-#: What is timed, by name.
 Runs = Iterator[tuple[str, Callable[[], Any]]]
 
 

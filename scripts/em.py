@@ -8,10 +8,8 @@ lead to. scripts/train.py --recipe em does the same from scratch.
 
 Writes into --out: best.ckpt, whose decoder is made of the laws; em.csv and
 em.png, a row per iteration; laws.ckpt, the model before the encoder has
-learned; and distilled, the log of its learning.
-
-Forces are taken to act along the line between two particles, to depend on
-their distance alone, and to accelerate all alike, unless masses are known.
+learned; and distilled, the log of its learning. docs/recipes.md says what is
+taken for granted.
 """
 import argparse
 import os

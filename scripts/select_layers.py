@@ -9,9 +9,7 @@ How many kinds of interaction are there, with how many types each? This trains
 a model for each candidate (2,2 is two layers of two types, no interaction
 included) and seed, compares them on held-out systems without labels, and
 recommends the smallest one that predicts as well as the best, to one standard
-error: pyg_fnri.selection has the details. Where the truth is known, of
-simulated data (--name springs_charges) or by --interactions, the table has the
-share of edges that are right, too.
+error. Where the truth is known, the table has the share of right edges, too.
 
 Runs are short by default; compare again with a higher --max-steps, which trains
 on, before believing it. Writes selection.csv and selection.png into --out,

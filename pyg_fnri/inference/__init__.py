@@ -1,5 +1,4 @@
-"""Inference beyond one pass of an encoder: refined graphs, graphs that systems
-share, samples of the posterior."""
+"""Refined graphs, graphs that systems share, and samples of the posterior."""
 from pyg_fnri.inference.impulses import check_motion
 from pyg_fnri.inference.likelihood import AnnealingStep
 from pyg_fnri.inference.pooling import (pool_posteriors, shared_candidates,

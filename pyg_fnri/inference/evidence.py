@@ -12,8 +12,7 @@ from pyg_fnri.nn.latent import Latent, reverse_edges
 
 
 class Pairs(NamedTuple):
-    """The independent choices of a latent graph over candidate edges: pairs,
-    or, in a directed graph, edges.
+    """The independent choices of a latent graph: pairs, or directed edges.
 
     Args:
         edge: An edge of each choice, :obj:`[V]`.
@@ -76,9 +75,8 @@ def _rounds(sender: Tensor, receiver: Tensor, mutual: Tensor,
 
 
 class Evidence(ABC):
-    """One-step prediction errors as a function of the channels of each choice,
-    :obj:`[V, C]`, in units of a robust scale per feature; zero where a
-    transition says nothing about forces."""
+    """One-step errors by the channels of each choice, :obj:`[V, C]`, in units
+    of a robust scale; zero where a transition says nothing about forces."""
     #: Errors computed side by side at the most: larger arrays take longer.
     max_tried: int = sys.maxsize
 
@@ -90,15 +88,14 @@ class Evidence(ABC):
     def changed_errors(self, errors: Tensor, channels: Tensor, members: Tensor,
                        options: Tensor) -> tuple[Tensor, Tensor]:
         """The errors of receivers and of senders, twice :obj:`[v, M,
-        num_transitions, F]`, if the choices :obj:`members` of one round
-        changed to each of the options :obj:`[M, C]`."""
+        num_transitions, F]`, if :obj:`members` of one round changed to each
+        option, :obj:`[M, C]`."""
 
 
 class DecoderEvidence(Evidence):
-    """The evidence of any decoder, in units of the residual of the model's
-    :class:`~pyg_fnri.nn.LinearStep`, or of one fitted here. One run tries an
-    option for all choices of a round; what a recurrent decoder's memory passes
-    on to other particles is neglected."""
+    """The evidence of any decoder, in units of the residual of a linear step.
+    What a recurrent decoder's memory passes on to other particles is neglected.
+    """
     def __init__(self, model: RelationalAutoEncoder, x: Tensor,
                  edge_index: Tensor, choices: Pairs,
                  mass: Optional[Tensor] = None) -> None:

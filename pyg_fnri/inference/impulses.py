@@ -25,23 +25,18 @@ MAX_SLIP = 0.1
 class Transitions:
     r"""What happens to particles and pairs between successive frames.
 
-    Position and velocity at two successive frames give the path between them
-    as a cubic. Along it the impulse of a pair's force, and the shift that
-    comes of it, are integrals over the interval :math:`h` (Gauss-Legendre):
+    Along the cubic through both states, the impulse of a pair's force and its
+    shift, both linear in the graph and the law's table, are (Gauss-Legendre)
 
     .. math::
         \Delta \mathbf{v} = \int_0^h \mathbf{f} \, dt, \qquad
         \Delta \mathbf{x} = \int_0^h (h - t) \, \mathbf{f} \, dt.
 
-    Their sum is linear in the graph, and in the table of a force law.
-
     Args:
-        trajectories: Frames in m and m/s, each :obj:`[num_nodes, T, 2D]`; a
-            gap lies between any two.
-        choices: Which pairs to look at.
-        interval: Time between two frames, in s.
-        half_width: Where walls reflect, in m: transitions in which a particle
-            may have met one say nothing about forces on it.
+        trajectories: Frames in m and m/s, each :obj:`[num_nodes, T, 2D]`.
+        interval: Time :math:`h` between two frames, in s.
+        half_width: Where walls reflect, in m; transitions that may meet one say
+            nothing about forces.
         mass: Masses of the particles, :obj:`[num_nodes]`, if they differ.
     """
     def __init__(self, trajectories: Sequence[Tensor], choices: Pairs,
@@ -106,13 +101,12 @@ class Transitions:
         return out
 
     def thinned(self, step: int) -> 'Transitions':
-        """Each so many-th transition from the first on that says anything."""
         first = int(self.valid.any(0).long().argmax())
         return self.take(slice(first, None, step))
 
     def sum_at_particles(self, effect: Tensor) -> Tensor:
-        """Effects :obj:`[V, ...]` on receivers, and their opposites on senders,
-        summed, over the masses."""
+        """Sums effects :obj:`[V, ...]`, and their opposites on senders, over
+        masses."""
         choices, both = self.choices, self.choices.mutual
         out = effect.new_zeros((self.change.size(0), ) + effect.size()[1:])
         out.index_add_(0, choices.receiver, effect)
@@ -148,8 +142,8 @@ class ImpulseEvidence(Evidence):
         return errors * self.transitions.valid.unsqueeze(-1)
 
     def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
-        """What a unit of each channel of some choices does to receivers and to
-        senders, twice :obj:`[v, C, num_transitions, F]`."""
+        """Effects of a unit of each channel on receivers and on senders, twice
+        :obj:`[v, C, num_transitions, F]`."""
         choices, effect = self.transitions.choices, self.effect[members]
         receiver, sender = choices.receiver[members], choices.sender[members]
         opposite = -effect * choices.mutual[members].view(-1, 1, 1, 1)
@@ -171,7 +165,6 @@ class ImpulseEvidence(Evidence):
 
 
 def shortest_distance(dtype: torch.dtype) -> float:
-    """The root of the least normal number."""
     return torch.finfo(dtype).tiny**0.5
 
 
@@ -196,7 +189,7 @@ def velocity_slope(x: Tensor, interval: float) -> float:
 
 def check_motion(x: Tensor, interval: float) -> None:
     """Raises a :class:`ValueError` if positions :obj:`x[..., :D]` in m do not
-    move at the velocities :obj:`x[..., D:]` in m/s, frames so many s apart."""
+    move at the velocities :obj:`x[..., D:]` in m/s, every :obj:`interval` s."""
     slope = velocity_slope(x, interval)
     if slips(slope):
         raise ValueError(f"{slip_message(slope)} Force laws are not for such "

@@ -19,12 +19,8 @@ NUM_ROWS, MIN_SCALE = 4_000, 1e-6
 
 @dataclass(frozen=True)
 class AnnealingStep:
-    r"""One sweep over all choices, minimising per choice
-
-    .. math::
-        w_e \sum \log(1 + e^2 / d^2) - w_p \log q
-
-    with errors :math:`e` and the encoder's posterior :math:`q`.
+    r"""One sweep, minimising :math:`w_e \sum \log(1 + e^2 / d^2) - w_p \log q`
+    per choice, with errors :math:`e` and the encoder's posterior :math:`q`.
 
     Args:
         tolerance: :math:`d^2`, above 0; errors far above it weigh little.
@@ -54,10 +50,8 @@ class StudentErrors:
         \sum_f m_f \frac{\nu_f + 1}{2} \sum_t
         \log\left(1 + \frac{e_{tf}^2}{\nu_f s_f^2}\right) - w_p \log q
 
-    with degrees of freedom :math:`\nu_f`, the scale :math:`s_f`, the share
-    :math:`m_f` of independent errors, and the prior's weight :math:`w_p`: up to
-    a constant, minus the log-posterior for :math:`m_f = w_p = 1`. Our own.
-    """
+    with degrees of freedom :math:`\nu_f`, scale :math:`s_f`, share :math:`m_f`
+    of independent errors, and prior weight :math:`w_p`. Not in the paper."""
     degrees: tuple[float, ...]
     scale: tuple[float, ...]
     share: tuple[float, ...]
@@ -99,8 +93,8 @@ def without_prior(stages: Sequence[AnyObjective]) -> list[AnyObjective]:
 
 
 def fit_errors(errors: Tensor, prior_weight: float) -> StudentErrors:
-    """The likelihood that fits errors of graphs thought to be right,
-    :obj:`[num_nodes, num_transitions, F]`; zeros say nothing."""
+    """The likelihood that fits errors :obj:`[num_nodes, num_transitions, F]` of
+    graphs thought to be right; zeros say nothing."""
     valid = (errors != 0).any(-1)
     if not bool(valid.any()):
         raise ValueError("Particles may meet a wall in all transitions, so "
@@ -112,8 +106,8 @@ def fit_errors(errors: Tensor, prior_weight: float) -> StudentErrors:
 
 
 def bounded(errors: Tensor, valid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The slope of the log-likelihood that fits :obj:`valid` errors best, in
-    which close encounters do not hide all others, and its degrees and scale."""
+    """The slope of the best-fitting log-likelihood, in which close encounters
+    do not hide all others, and its degrees and scale."""
     seen = errors[valid]
     degrees, scale = fit_student(seen[::math.ceil(len(seen) / NUM_ROWS)])
     slope = errors / (degrees * scale.square() + errors.square())
@@ -123,12 +117,9 @@ def bounded(errors: Tensor, valid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def fit_student(errors: Tensor,
                 num_iterations: int = 30) -> tuple[Tensor, Tensor]:
     r"""Degrees of freedom and scale of Student's t-distribution around zero,
-    twice :obj:`[F]`, by maximum likelihood, from errors :obj:`[num_errors, F]`.
-    For each of :data:`DEGREES`, the scale is the fixed point of
-
-    .. math::
-        s^2 \leftarrow \sum_i w_i e_i^2 / \sum_i w_i, \qquad
-        w_i = \frac{\nu + 1}{\nu + e_i^2 / s^2}.
+    twice :obj:`[F]`, by maximum likelihood, from errors :obj:`[num_errors, F]`:
+    the best fixed point of :math:`s^2 \leftarrow \sum_i w_i e_i^2 / \sum_i
+    w_i`, :math:`w_i = (\nu + 1) / (\nu + e_i^2 / s^2)`, over :data:`DEGREES`.
     """
     square = errors.square().double()
     degrees = square.new_tensor(DEGREES).view(-1, 1, 1)
@@ -149,15 +140,10 @@ def fit_student(errors: Tensor,
 
 
 def independent_share(series: Tensor, valid: Tensor) -> Tensor:
-    r"""How many independent values one of stationary time series
-    :obj:`[num_series, T, F]` around zero counts for, :obj:`[F]`, from the
-    autocorrelation :math:`\rho` of its :obj:`valid` values:
-
-    .. math::
-        m = \Big(1 + 2 \sum_{k=1} (1 - k / T) \rho_k\Big)^{-1},
-
-    up to the first lag whose autocorrelation is not positive.
-    """
+    r"""The share of independent values in stationary series :obj:`[num_series,
+    T, F]` around zero, :obj:`[F]`: :math:`(1 + 2 \sum_{k=1} (1 - k / T)
+    \rho_k)^{-1}` up to the first autocorrelation :math:`\rho_k` that is not
+    positive."""
     num_steps, series = series.size(1), series * valid.unsqueeze(-1)
     variance = series.square().sum((0, 1)) / valid.sum()
     total, positive = torch.ones_like(variance), variance > 0
@@ -193,8 +179,8 @@ def mean_of_systems(values: Tensor) -> Estimate:
 
 
 def cauchy_nll(errors: Tensor, width: Tensor) -> Tensor:
-    r""":math:`\log (\pi s) + \log (1 + e^2 / s^2)` in nat, with the width
-    :math:`s`."""
+    r""":math:`\log (\pi s) + \log (1 + e^2 / s^2)` in nat, of width :math:`s`.
+    """
     return (math.pi * width).log() + (errors / width).square().log1p()
 
 

@@ -15,16 +15,13 @@ NEGLIGIBLE, LEAST_VARIANCE = 0.05, 0.01
 
 
 def decorrelated(evidence: ImpulseEvidence, errors: Tensor) -> ImpulseEvidence:
-    r"""The evidence, with errors by noise made independent; itself where the
-    errors of the graphs thought to be right do not alternate.
+    r"""The evidence with errors by noise made independent; itself where errors
+    do not alternate. Not in the paper.
 
     Noise in a frame is in the steps before and after it, with opposite signs.
-    With :math:`L L^T` for the covariance of a particle's steps (a band of
-    :data:`NUM_LAGS` beside its diagonal, none across walls and gaps, each
-    feature by itself), :math:`L^{-1} \mathbf{e}` is independent. It adds steps
-    up: noise of the frames in between cancels out, and what an interaction does
-    over time does not. Not in the paper.
-    """
+    With :math:`L L^T` the covariance of a particle's steps (a band of
+    :data:`NUM_LAGS`, none across walls and gaps), :math:`L^{-1} \mathbf{e}` is
+    independent."""
     correlation = autocorrelation(errors, evidence.transitions)
     if not bool((correlation < -NEGLIGIBLE).any()):
         return evidence
@@ -79,7 +76,6 @@ class DecorrelatedEvidence(ImpulseEvidence):
 
 
 def _together(transitions: Transitions, lag: int) -> Tensor:
-    """Which steps that say something are as many frames apart, too."""
     valid, frame = transitions.valid, transitions.frame
     return valid[:, lag:] & valid[:, :-lag] & (frame[lag:] - frame[:-lag]
                                                == lag)
@@ -110,7 +106,6 @@ def _factor(transitions: Transitions, correlation: Tensor) -> Tensor:
 
 
 def _solve(factor: Tensor, value: Tensor) -> Tensor:
-    """Inverse factors times values :obj:`[n, ..., T, F]`."""
     out = value.clone()
     shape = len(value), *[1] * (value.dim() - 3), value.size(-1)
     for step in range(value.size(-2)):

@@ -18,24 +18,20 @@ LEAST_PROBABILITY = 1e-6
 def pool_posteriors(
         log_posterior: Sequence[Tensor], num_systems: int,
         prior: Optional[Sequence[Sequence[float]]] = None) -> list[Tensor]:
-    r"""The posterior of one graph that all systems share. Given the graph,
-    observations of different systems are independent, so that
+    r"""The posterior of one graph that all systems share, up to a constant
 
     .. math::
         \log q(\mathbf{z} | \mathbf{x}_1, \ldots, \mathbf{x}_S) =
-        \sum_s \log q(\mathbf{z} | \mathbf{x}_s) - (S - 1) \log p(\mathbf{z})
+        \sum_s \log q(\mathbf{z} | \mathbf{x}_s) - (S - 1) \log p(\mathbf{z}),
 
-    up to a constant. Not in the paper. Overconfident where systems are not
-    independent, such as windows of one recording, or share a bias.
+    in double precision, :obj:`[num_edges, K_a]` each. Overconfident where
+    systems are not independent, such as windows of one recording. Not in the
+    paper.
 
     Args:
         log_posterior: Log-probabilities :obj:`[num_systems * num_edges, K_a]`
             of each layer-graph's types, with the same edges in each system.
-        num_systems: How many systems there are.
         prior: Probabilities of each layer-graph's types. (default: uniform)
-
-    Returns:
-        Log-probabilities :obj:`[num_edges, K_a]`, in double precision.
     """
     if prior is None:
         prior = [[1.0] * log_q.size(1) for log_q in log_posterior]
@@ -49,8 +45,8 @@ def pool_posteriors(
 
 def shared_candidates(data: Data,
                       systems: Optional[Sequence[Any]] = None) -> Tensor:
-    """The candidate edges that all systems have, by the numbers of particles in
-    a system, :obj:`[2, num_edges]`; errors name the :obj:`systems`."""
+    """The candidate edges that all systems have, numbered within a system,
+    :obj:`[2, num_edges]`; errors name the :obj:`systems`."""
     if data.get('batch') is None:
         return data.edge_index
     size = data.batch.bincount()
@@ -68,11 +64,10 @@ def shared_candidates(data: Data,
 def shared_graph(model: RelationalAutoEncoder, batches: Iterable[Data],
                  refined: bool = False,
                  systems: Optional[Sequence[Any]] = None) -> Refined:
-    """One graph for all systems, such as recordings of the same particles, and
-    its posterior, of the edges of one system: see :func:`pool_posteriors`.
+    """One graph for all systems and its posterior, of the edges of one system:
+    see :func:`pool_posteriors`.
 
     Args:
-        model: A trained model.
         batches: Observed trajectories of all systems.
         refined: Whether :func:`~pyg_fnri.inference.refine` comes first: pools
             probabilities of an edge's types given the system's other edges.
@@ -112,8 +107,8 @@ def _different(system: Any, first: Any) -> ValueError:
 
 def with_inferred_graphs(model: RelationalAutoEncoder, dataset: InMemoryDataset,
                          batches: Iterable[Batch]) -> InMemoryDataset:
-    """The first systems of a data set, which come in batches, as a new one with
-    :obj:`edge_target`, the refined graphs :obj:`[num_edges, num_layers]`."""
+    """The systems of the batches, the first of a data set, as a new one with
+    refined graphs :obj:`edge_target`, :obj:`[num_edges, num_layers]`."""
     found, num_systems = [], 0
     for batch in batches:
         # To learn from, a few wrong graphs do no harm.

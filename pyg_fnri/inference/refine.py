@@ -37,16 +37,15 @@ def refine(model: RelationalAutoEncoder, data: Data,
            num_restarts: int = 24,
            generator: Optional[torch.Generator] = None) -> Refined:
     """Improves the encoder's graph by how well the decoder explains the
-    observed frames :obj:`x`; labels and the continuation :obj:`y` are not
-    used. First with given tolerances, then with a likelihood fitted to the
-    errors of the graphs found, of all systems of the batch. Not in the paper.
+    observed frames :obj:`x`: first with given tolerances, then with a
+    likelihood fitted to the errors of the whole batch. Uses neither labels nor
+    :obj:`y`. Not in the paper.
 
     Args:
         model: A trained model with any decoder; force laws are far faster.
         data: Observed trajectories, with masses :obj:`mass` where known.
         annealing: Tolerances to begin with; without any, nothing changes.
-        num_restarts: How often at the most a system is searched again from
-            random graphs, with force laws only.
+        num_restarts: Most searches from random graphs, with force laws only.
         generator: Source of randomness, by default the same in every call.
     """
     generator = generator or torch.Generator().manual_seed(0)
@@ -60,17 +59,14 @@ def sample_posterior(model: RelationalAutoEncoder, data: Data,
                      num_restarts: int = 24,
                      generator: Optional[torch.Generator] = None) -> Refined:
     """The most probable types of each edge, and their probabilities given the
-    observed frames :obj:`x` alone; those of
-    :func:`~pyg_fnri.inference.refine` are given all other edges, too.
+    observed frames :obj:`x` alone, whatever the other edges.
 
     Gibbs sampling from the refined graphs on, with a likelihood fitted during
-    burn-in; averages the probabilities of each type given the other edges'
-    present ones. Where several explanations are good that differ in many pairs
-    at once, a chain hardly leaves one for another, and is too sure.
+    burn-in. Too sure where good explanations differ in many pairs at once, as a
+    chain hardly leaves one for another.
 
     Args:
-        model, data, num_restarts, generator: As for
-            :func:`~pyg_fnri.inference.refine`.
+        model, data, num_restarts, generator: As for :func:`refine`.
         num_samples: How many graphs of each system are averaged over.
         burn_in: How many before that are not, at least 1.
     """
@@ -134,10 +130,10 @@ def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
 def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
                         annealing: Sequence[Objective], num_restarts: int,
                         generator: torch.Generator) -> None:
-    """Searches again from random graphs, without the encoder's prior before
-    the last stage, and keeps what explains each system best. Every other start
-    only sweeps, which finds more different graphs. A system is left alone once
-    :data:`ENOUGH` starts, or two if its cost does not stand out, agree."""
+    """Searches again from random graphs and keeps what explains each system
+    best. Every other start only sweeps, which finds more different graphs. A
+    system is left once :data:`ENOUGH` starts, or two if its cost is typical,
+    agree."""
     last = annealing[-1]
     stages = [*without_prior(annealing[:-1]), last]
     owner = search.system[search.choices.receiver]

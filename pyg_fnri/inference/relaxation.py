@@ -28,7 +28,6 @@ NUM_SWEPT = 3
 def relax_and_sweep(search: GraphSearch, evidence: ImpulseEvidence,
                     annealing: Sequence[Objective],
                     start: Optional[Tensor] = None) -> None:
-    """Sweeps with the last stages after relaxing; with all in large systems."""
     _, entries = _sizes(search, evidence)
     if int(entries.max()) <= MAX_ENTRIES:
         search.choice = relax(search, evidence, annealing, start)
@@ -40,25 +39,20 @@ def relax_and_sweep(search: GraphSearch, evidence: ImpulseEvidence,
 def relax(search: GraphSearch, evidence: ImpulseEvidence,
           annealing: Sequence[Objective],
           start: Optional[Tensor] = None) -> Tensor:
-    r"""The most probable graphs, as options of each choice :obj:`[V]`, where
-    interactions may be of any strength and come to be those of a type, in the
-    manner of expectation propagation. Not in the paper.
+    """The most probable graphs, as options of each choice :obj:`[V]`, by
+    relaxing the types, in the manner of expectation propagation. Not in the
+    paper.
 
-    The residual of a particle's motion under force laws is linear in the
-    channels of all pairs that act on it. With the robust cost replaced by the
-    parabolas that touch it at the present errors, each particle sends each of
-    its pairs a Gaussian message: what its motion says of the pair, whatever
-    the other pairs are. From the messages of both its particles come the
-    probabilities of a pair's types, :obj:`[V, M]`, at first by default the
-    encoder's as they weigh in the first stage; their mean and variance are the
-    pair's own Gaussian, which its particles receive in the next round. (What
-    the pair has received is not divided out of it, so that precisions stay
-    positive.) Changing one pair at a time gets stuck the sooner the more
-    particles there are; this hardly does.
+    With the robust cost replaced by parabolas that touch it at the present
+    errors, each particle sends each of its pairs a Gaussian: what its motion
+    says of the pair, whatever the others are. From both come the probabilities
+    of types, :obj:`[V, M]`, at first the encoder's; their mean and variance are
+    what particles receive in the next round. (What the pair has received is not
+    divided out, so that precisions stay positive.) Changing one pair at a time
+    gets stuck in large systems; this hardly does.
 
-    A Gaussian of channels is a tensor :obj:`[*, C, C + 1]`: its precision, and
-    in the last column its precision times its mean. Sums are products.
-    """
+    A Gaussian is a tensor :obj:`[*, C, C + 1]`: its precision, and in the last
+    column its precision times its mean. Sums are products."""
     choice = search.choice.clone()
     if start is None:
         start = (annealing[0].prior_weight * search.log_prior).softmax(-1)
@@ -139,7 +133,6 @@ class _Particles:
         return normal + torch.diag_embed(missing.double()), right.squeeze(-1)
 
     def messages(self, normal: Tensor, right: Tensor, others: Tensor) -> Tensor:
-        """:obj:`[i]` Gaussians, from parabolas and what others know."""
         padded = self._padded(others)
         size = padded.size()[:3]  # n, K, C
         known = normal.view(size + size[1:]).clone()
@@ -153,7 +146,6 @@ class _Particles:
         return torch.cat([precision, pull], dim=-1) - others
 
     def _padded(self, value: Tensor) -> Tensor:
-        """Values :obj:`[i, *]` as :obj:`[n, K, *]`."""
         out = value.new_zeros(self.there.size() + value.size()[1:])
         out[self.there] = value
         return out

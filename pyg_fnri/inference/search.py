@@ -20,8 +20,7 @@ class Refined(NamedTuple):
     Args:
         edge_type: The types, :obj:`[num_edges, num_layers]` int64.
         posterior: Probabilities :obj:`[num_edges, K_a]` of each layer-graph's
-            types: by :func:`~pyg_fnri.inference.refine` given all other edges,
-            by :func:`~pyg_fnri.inference.sample_posterior` not.
+            types, by :func:`~pyg_fnri.inference.refine` given all other edges.
     """
     edge_type: Tensor
     posterior: list[Tensor]
@@ -122,7 +121,6 @@ class GraphSearch:
         return Refined(self._on_edges(self.types[self.choice]), posterior)
 
     def _on_edges(self, value: Tensor) -> Tensor:
-        """Values of choices [V, *] to their edges [num_edges, *]."""
         out = value.new_zeros((self.num_edges, ) + value.size()[1:])
         out[self.choices.edge] = value
         out[self.choices.reverse] = value

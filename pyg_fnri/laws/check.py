@@ -29,26 +29,21 @@ MIN_AT_WALLS = 5
 
 @dataclass(frozen=True)
 class LawCheck:
-    """Whether force laws hold, with the numbers behind.
-
-    Scores are negative log-likelihoods of single steps in nat per feature, on
-    frames that follow those that graphs were inferred from; less is better.
+    """Whether force laws hold, with the numbers behind. Scores are negative
+    log-likelihoods of held-out single steps in nat per feature.
 
     Args:
         laws, networks, linear: Scores of the laws, of the networks that they
             replace, and of a linear step without interactions.
         behind, ahead: Laws minus networks, and linear step minus laws.
-        unexplained, unexplained_by_networks: Median absolute errors of laws
-            and of networks, as shares of that of the linear step.
+        unexplained, unexplained_by_networks: Median absolute errors, as shares
+            of that of the linear step.
         particles: Share of the particles of which laws leave more than
-            :data:`MAX_UNEXPLAINED`, which a median hides.
-        persistence: Correlation of the laws' errors of velocity between
-            successive steps: about -0.5 of noise, positive where a force is
-            missing or wrong.
-        at_walls: Laws minus linear step in steps that meet a wall; None where
-            hardly any does.
-        one_way: Laws minus the same laws on directed graphs; None where graphs
-            are directed anyway.
+            :data:`MAX_UNEXPLAINED`.
+        persistence: Correlation of successive errors of velocity: about -0.5 of
+            noise, positive where a force is missing or wrong.
+        at_walls: Laws minus linear step in steps that meet a wall, if any.
+        one_way: Laws minus the same laws on directed graphs.
         findings: Terms that the laws lack.
     """
     laws: Estimate
@@ -66,7 +61,6 @@ class LawCheck:
 
     @property
     def holds(self) -> bool:
-        """Whether there is no reason against the laws."""
         return not self.reasons
 
     @property
@@ -115,7 +109,6 @@ class LawCheck:
 
 
 def clearly_above(value: Estimate | None) -> bool:
-    """Whether a difference is above 0, and neither chance nor a trifle."""
     return value is not None and value.mean > max(2 * value.error, MARGIN)
 
 
@@ -125,22 +118,17 @@ def check_laws(laws: RelationalAutoEncoder, networks: RelationalAutoEncoder,
                units: Scaling) -> LawCheck:
     r"""Compares force laws with the networks that they replaced, label-free.
 
-    Each of the two infers graphs from :obj:`x`, refined by its own predictions
-    of these frames, and then predicts :obj:`y` one step at a time. Its errors
-    :math:`e` are scored by the log-likelihood of a Cauchy distribution,
-    :math:`\log \pi s + \log(1 + e^2 / s^2)`, with widths :math:`s` (one of
-    positions and one of velocities) fitted to :obj:`x`: a proper score without
-    a tolerance, in which a few close encounters do not decide alone.
-
-    As the networks may hardly have been trained, laws also have to beat a
-    linear step, at walls, too, and their errors must not depend on terms that
-    they lack (:func:`~pyg_fnri.laws.missing_terms.find_missing_terms`).
+    Each infers graphs from :obj:`x`, refined, and predicts :obj:`y` one step at
+    a time. Errors :math:`e` are scored by a Cauchy distribution, :math:`\log
+    \pi s + \log(1 + e^2 / s^2)`, with widths :math:`s` fitted to :obj:`x`, so
+    that a few close encounters do not decide. Laws also have to beat a linear
+    step, and lack no term
+    (:func:`~pyg_fnri.laws.missing_terms.find_missing_terms`).
 
     Args:
         laws: A model of fitted force laws.
         networks: The model with any other decoder.
         data: At least two other systems, with :obj:`x` and :obj:`y`.
-        linear_step: The linear step, which finds walls by itself.
         units: The units of the linear step.
     """
     if data.get('y') is None or data.y.size(1) < 2:
@@ -211,7 +199,6 @@ def check_laws(laws: RelationalAutoEncoder, networks: RelationalAutoEncoder,
 
 
 def _persistence(errors: Tensor) -> float:
-    """Of the errors of velocities, [num_nodes, num_transitions, 2D]."""
     errors = errors.chunk(2, dim=-1)[1]
     limit = 3 * cauchy_width(errors).item()
     errors = errors.clamp(-limit, limit).double()

@@ -32,8 +32,8 @@ class Start(NamedTuple):
 
 
 class Discovery(NamedTuple):
-    """All starts, of which the best one's laws were kept, and whether another
-    one found laws that are as good: if not, the search may have got stuck."""
+    """All starts, the best of which was kept, and whether another one found
+    laws as good: if not, the search may have got stuck."""
     starts: list[Start]
     confirmed: bool
 
@@ -45,23 +45,19 @@ def discover_force_laws(
         max_starts: int = 5, max_rounds: int = MAX_ROUNDS,
         on_start: Callable[[Start], None] | None = None,
         on_iteration: Callable[[Progress], None] | None = None) -> Discovery:
-    """Finds force laws and graphs from scratch, in place: the encoder need not
-    have been trained.
+    """Finds force laws and graphs from scratch, in place, also with an
+    untrained encoder.
 
-    On a few systems, laws and graphs are fitted to each other and
-    disentangled, first from the encoder's graphs, then from random ones, until
-    the laws that explain held-out systems best have been found twice. From
-    these, in the order of the encoder's posterior, all systems are fitted
-    (:func:`fit_force_laws`).
+    On a few systems, laws and graphs are fitted to each other and disentangled,
+    from the encoder's graphs, then from random ones, until the laws that
+    explain held-out systems best are found twice. From these, all systems are
+    fitted (:func:`fit_force_laws`).
 
     Args:
         model: Its decoder's layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`.
-        data: Systems with :obj:`x` and, where known, :obj:`y` and
-            :obj:`mass`.
-        generator: Source of randomness.
+        data: Systems with :obj:`x`, and :obj:`y` and :obj:`mass` if known.
         annealing: One iteration each.
         num_pilot: Systems to try starts on, and held-out ones, at the most.
-        max_starts: Starts at the most.
         max_rounds: Rounds of disentangling at the most.
         on_start: Called after each start.
         on_iteration: Called after each iteration on all systems.
@@ -117,9 +113,9 @@ def _pilot_and_held_out(data: Data, num_pilot: int) -> tuple[Data, Data]:
 
 def held_out_cost(judge: LawFit, generator: torch.Generator) -> float:
     """How badly laws explain held-out systems: graphs are inferred from the
-    transitions before the gap or from the first half, and errors are those of
-    the others. The median over systems of the negative log-likelihood of
-    errors, Cauchy's, in nat per number, less that without forces."""
+    transitions before the gap (or the first half), and errors are those after.
+    The median over systems of Cauchy's negative log-likelihood, in nat per
+    number, less that without forces."""
     search, transitions = judge.search, judge.transitions
     first, total = int((transitions.frame < GAP).sum()), len(transitions.frame)
     if not 0 < first < total:
@@ -145,10 +141,9 @@ def held_out_cost(judge: LawFit, generator: torch.Generator) -> float:
 
 
 def align(search: GraphSearch, state: State) -> State:
-    """Laws and graphs in the order of like layers, and of the types with a
-    channel within a layer, that agrees best with the encoder's posterior; of
-    equally good ones, the first. The posterior is a product over layers, so
-    both are assignment problems."""
+    """Laws and graphs in the order of like layers, and of types within a layer,
+    that agrees best with the encoder's posterior: as that is a product over
+    layers, two assignment problems."""
     options, types, found = search.options, search.types, state.choice
     # Channels of each type; the null type stays where it has none.
     kinds = [[
@@ -183,8 +178,8 @@ def align(search: GraphSearch, state: State) -> State:
 
 
 def _assignment(weight: dict[tuple[int, int], int]) -> list[int]:
-    """The row of each column, each row once, of the highest total weight; of
-    equal ones, the first in lexicographic order."""
+    """The row of each column, each once, of the highest total weight; of equal
+    ones, the first in lexicographic order."""
     size = 1 + max(column for _, column in weight)
     # Python's integers keep the two criteria apart, whatever their size.
     found = assign({

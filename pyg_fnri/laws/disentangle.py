@@ -24,18 +24,14 @@ LEAST_GAIN = 0.01
 @torch.no_grad()
 def disentangle(fit: LawFit, generator: torch.Generator,
                 max_rounds: int = MAX_ROUNDS) -> None:
-    r"""Replaces laws by combinations of them that explain the motion better,
-    in place.
+    """Replaces laws by combinations of them that explain the motion better, in
+    place.
 
-    Where interactions add up, graphs and laws that are fitted to each other
-    from a poor start end in an entangled optimum: of two forces :math:`s` and
-    :math:`c`, the laws found are, for example, :math:`s + c` and :math:`-c`,
-    which explain all pairs but those with :math:`c` alone. No change of single
-    pairs leads out of it, but a change of basis does. Two laws at a time are
-    replaced by sums and differences of them (with determinant ±1), and each
-    pair's types by those that come closest to the force it had; the best few
-    bases are annealed anew, and the best of these is kept if it explains more.
-    """
+    From a poor start, fits end in an entangled optimum: of two forces :math:`s`
+    and :math:`c`, for example, :math:`s + c` and :math:`-c`, which no change of
+    single pairs leaves. Two laws at a time are replaced by sums and differences
+    (with determinant ±1), and types by the closest ones; the best few bases are
+    annealed anew, and the best is kept if it explains more."""
     options = fit.search.options
     candidates = bases(options)
     best = fit.state
@@ -78,9 +74,9 @@ def disentangle(fit: LawFit, generator: torch.Generator,
 
 
 def bases(options: Tensor) -> list[Tensor]:
-    """Bases that two laws of different layers can be replaced by, the present
-    one first: matrices :obj:`[C, C]` of -1, 0 and 1 with determinant ±1, a row
-    per new law in terms of the old ones; options are :obj:`[M, C]`."""
+    """Bases to replace two laws of different layers by, the present one first:
+    matrices :obj:`[C, C]` of -1, 0 and 1 with determinant ±1, a row per new
+    law; options are :obj:`[M, C]`."""
     num_channels = options.size(1)
     eye = torch.eye(num_channels, dtype=options.dtype, device=options.device)
     found = [eye]
@@ -99,7 +95,6 @@ def bases(options: Tensor) -> list[Tensor]:
 
 
 def in_basis(evidence: ImpulseEvidence, basis: Tensor) -> ImpulseEvidence:
-    """The evidence of other laws, which are sums of these."""
     out = copy.copy(evidence)
     out.effect = torch.einsum('kc,vc...->vk...', basis, evidence.effect)
     return out

@@ -40,8 +40,8 @@ NUM_DISTANCES, MAX_OUTSIDE = 50_000, 0.05
 
 class Progress(NamedTuple):
     """An iteration, from 1: the share of pairs whose types it changed, the cost
-    of errors with the last tolerance, which is comparable between runs, and the
-    present graph :obj:`[num_edges, num_layers]`."""
+    of errors with the last tolerance, and the graph :obj:`[num_edges,
+    num_layers]`."""
     iteration: int
     changed: float
     cost: float
@@ -56,16 +56,13 @@ def fit_force_laws(
     """Fits force laws and graphs to each other, without labels, in place.
 
     Starts from the encoder's graphs, and from the model's laws unless they are
-    zero. Each iteration fits the laws to the graphs (M-step) and updates the
-    graphs (E-step, iterated conditional modes), with a tolerance that shrinks
-    as far as the noise. At last, graphs are searched anew, because those that
-    are stuck bend the laws at distances where few pairs are.
+    zero. Each iteration fits the laws (M-step) and the graphs (E-step), with a
+    tolerance that shrinks as far as the noise. At last, graphs are searched
+    anew: those that are stuck bend the laws where few pairs are.
 
     Args:
         model: Its decoder's layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`.
-        data: Systems with :obj:`x` and, where known, :obj:`y` and
-            :obj:`mass`.
-        generator: Source of randomness.
+        data: Systems with :obj:`x`, and :obj:`y` and :obj:`mass` if known.
         annealing: One iteration each.
         on_iteration: Called after each, and once more in the end.
     """
@@ -105,8 +102,8 @@ class State(NamedTuple):
 
 
 class LawFit:
-    """The graphs of some systems, which start as the encoder guesses them, and
-    the laws of a model, which it changes."""
+    """The graphs of some systems, at first the encoder's, and a model's laws.
+    """
     def __init__(self, model: RelationalAutoEncoder, data: Data) -> None:
         layer = model.decoder.layer
         if not isinstance(layer, ForceLawDecoder):
@@ -134,21 +131,19 @@ class LawFit:
 
     def expect(self, step: AnnealingStep,
                evidence: ImpulseEvidence | None = None) -> None:
-        """Updates the graphs by the laws."""
         evidence = evidence or self.evidence()
         self.search.sweep(evidence, self.bounded(step, evidence))
 
     def anneal(self, annealing: Sequence[AnnealingStep],
                generator: torch.Generator) -> None:
-        """Both in turn."""
         for step in annealing:
             self.maximise(step, generator)
             self.expect(step)
 
     def bounded(self, step: AnnealingStep,
                 evidence: ImpulseEvidence | None = None) -> StudentErrors:
-        """The step with tolerances at least as large as the errors of the
-        present graphs: below the noise, a wrong graph is as good as any."""
+        """The step with tolerances at least as large as present errors: below
+        the noise, a wrong graph is as good as any."""
         if evidence is None:  # Some eight transitions do.
             every = max(1, self.transitions.change.size(1) // 8)
             evidence = self.evidence(self.transitions.thinned(every))
@@ -164,14 +159,12 @@ class LawFit:
 
     def evidence(self,
                  transitions: Transitions | None = None) -> ImpulseEvidence:
-        """The evidence of the laws, on all transitions or on some."""
         return ImpulseEvidence(transitions or self.transitions, self.layer)
 
     def cost(self, objective: Objective,
              evidence: ImpulseEvidence | None = None,
              channels: Tensor | None = None) -> Tensor:
-        """The cost of errors per particle and transition, a mean for each
-        system; of the present graphs by default."""
+        """The cost per particle and transition, a mean for each system."""
         evidence = evidence or self.evidence()
         channels = self.search.channels if channels is None else channels
         cost = objective.cost(evidence.errors(channels))
@@ -191,8 +184,7 @@ class LawFit:
 
 
 def mean_by_system(total: Tensor, count: Tensor, system: Tensor) -> Tensor:
-    """Of each particle's sum over so many transitions, the mean over those of
-    each system that has any."""
+    """The mean over the transitions of each system that has any."""
     count = scatter(count.to(total), system)
     return (scatter(total, system) / count)[count > 0]
 
@@ -201,9 +193,8 @@ def mean_by_system(total: Tensor, count: Tensor, system: Tensor) -> Tensor:
 def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
              cost: Objective, generator: torch.Generator,
              num_transitions: int = 16) -> None:
-    """Fits the tables of all laws to graphs :obj:`[V, num_channels]`, in place,
-    by iteratively reweighted least squares on transitions drawn at random:
-    changes between frames are linear in the tables."""
+    """Fits all tables to graphs :obj:`[V, num_channels]`, in place, by
+    iteratively reweighted least squares on transitions drawn at random."""
     # In some transitions, all particles may meet a wall.
     usable = transitions.valid.any(0).nonzero().squeeze(-1)
     most = max(1, MOST_CHANGES // transitions.change.size(0))
@@ -265,8 +256,7 @@ def _table_columns(layer: ForceLawDecoder, transitions: Transitions,
 
 
 def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
-    """Sets the typical changes of positions and of velocities by forces, from
-    their median absolute ones."""
+    """Sets the typical changes by forces, from their median absolute ones."""
     change = transitions.change[transitions.valid].abs()
     position, velocity = change.chunk(2, dim=-1)
     scale = 1.4826 * torch.stack([position.median(), velocity.median()])
@@ -279,10 +269,10 @@ def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
 
 
 def fit_range(law: ForceLaw, transitions: Transitions) -> None:
-    r"""Moves the table of laws to the distances of pairs, which may be in any
-    unit: by the power of ten that brings their median within a factor
-    :math:`\sqrt{10}` of its place. Laws that are moved are zero again; known
-    ones (not zero) stay if they are off by a factor below ten."""
+    r"""Moves the table to the distances of pairs, in any unit: by the power of
+    ten that brings their median within :math:`\sqrt{10}` of its place. Laws
+    that are moved are zero again; known ones stay if off by a factor below ten.
+    """
     def share_outside(distance: Tensor) -> float:
         outside = (distance < law.min_distance) | (distance > law.max_distance)
         return outside.double().mean().item()
@@ -312,8 +302,8 @@ def fit_range(law: ForceLaw, transitions: Transitions) -> None:
 
 
 def _seen_distances(transitions: Transitions) -> Tensor:
-    """Distances of pairs half-way between two frames, where neither particle
-    may meet a wall or is at the other's place; of many, some."""
+    """Distances of pairs half-way between two frames, off walls; of many, some.
+    """
     choices, valid = transitions.choices, transitions.valid
     seen = transitions.distance[..., transitions.distance.size(-1) // 2]
     seen = seen[valid[choices.receiver] & valid[choices.sender]]

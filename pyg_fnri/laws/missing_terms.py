@@ -35,8 +35,7 @@ TERMS = {
 
 class Finding(NamedTuple):
     """One of the :data:`TERMS`, its mean size in typical changes of velocity by
-    forces, and its gain of log-likelihood in later frames, in nat per velocity
-    component."""
+    forces, and its gain of log-likelihood in nat per velocity component."""
     name: str
     size: float
     gain: Estimate
@@ -48,14 +47,10 @@ class Finding(NamedTuple):
 @torch.no_grad()
 def find_missing_terms(model: RelationalAutoEncoder, data: Data,
                        edge_type: Tensor) -> list[Finding]:
-    """The terms that laws lack in at least two systems, whose graph by
-    :obj:`x` is given; the greatest gain first, none where laws hold.
-
-    Each of the :data:`TERMS` is fitted to what the laws miss in the observed
-    frames :obj:`x`, by robust least squares, and judged by the frames :obj:`y`
-    that follow. The best of those that matter is taken out, and the others are
-    tried on what is left.
-    """
+    """The terms that laws lack in at least two systems with a graph by
+    :obj:`x`, the greatest gain first. Each of the :data:`TERMS` is fitted to
+    what the laws miss in :obj:`x`, and judged by the frames :obj:`y` that
+    follow; the best is taken out, and the others are tried on what is left."""
     fit = LawFit(model, data)
     channels = model.latent.encode_types(edge_type)[fit.search.choices.edge]
     channels = channels.to(data.x.dtype)
@@ -125,8 +120,7 @@ def _fit(columns: Tensor, missed: Tensor, seen: Tensor,
 
 def term_columns(fit: LawFit, data: Data, channels: Tensor,
                  explained: Tensor) -> dict[str, Tensor]:
-    """Changes of velocity :obj:`[N, T, D, P]` by each of the :data:`TERMS`,
-    for P unknown constants."""
+    """Changes of velocity :obj:`[N, T, D, P]` by each term, for P constants."""
     # Of both ends: the noise of one alone would look like friction.
     mean = [(x[:, :-1] + x[:, 1:]) / 2 for x in (data.x, data.y)]
     position, velocity = torch.cat(mean, dim=1).chunk(2, dim=-1)

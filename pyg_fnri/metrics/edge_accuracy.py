@@ -40,6 +40,7 @@ class EdgeAccuracy(Metric):
         fixed_null: Type 0 is "no interaction" in predicted layers and stays 0.
     """
     full_state_update = False
+    higher_is_better = True
     confusion: Tensor
 
     def __init__(self, num_edge_types: Sequence[int],

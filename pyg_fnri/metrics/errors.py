@@ -20,6 +20,7 @@ class RolloutMSE(Metric):
     :meth:`update` takes the predicted frames :obj:`[N, T - 1, F]` of each
     horizon and the true ones; the error is infinite if a rollout diverges."""
     full_state_update = False
+    higher_is_better = False
     squared_error: Tensor
     num_values: Tensor
 

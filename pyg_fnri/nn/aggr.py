@@ -13,14 +13,12 @@ except ImportError:  # The extra `[scatter]`; everything works without it.
 
 
 class ScatterSum(Aggregation):
-    r"""Sums the messages to each receiver, :math:`\sum_{i \neq j}
-    \mathbf{h}_{(i,j)}` (section 1 of the supplement), in the order of the
-    edges; on GPUs by :mod:`torch_scatter` where that package is installed.
-    """
+    r"""Sums messages to each receiver, :math:`\sum_{i \neq j}
+    \mathbf{h}_{(i,j)}` (supplement, section 1); on GPUs by :mod:`torch_scatter`
+    where installed."""
     def forward(self, x: Tensor, index: Optional[Tensor] = None,
                 ptr: Optional[Tensor] = None, dim_size: Optional[int] = None,
                 dim: int = -2) -> Tensor:
-        """Sums :obj:`x` over :obj:`dim` by receivers :obj:`[num_edges]`."""
         if (torch_scatter is not None and x.is_cuda
                 and not torch.compiler.is_compiling()):
             return torch_scatter.scatter_sum(x, index, dim, dim_size=dim_size)

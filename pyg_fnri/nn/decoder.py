@@ -8,13 +8,10 @@ from torch_geometric.nn.inits import reset
 
 
 class Decoder(torch.nn.Module, ABC):
-    """Predicts trajectories over a latent graph, step by step, by a
-    :obj:`layer` that predicts the change of the state.
-
-    All methods take true states :obj:`x`, :obj:`[num_nodes, T, num_features]`,
-    and the latent graph, :obj:`[2, num_edges]` and :obj:`[num_edges,
-    num_channels]`.
-    """
+    """Predicts trajectories over a latent graph by a :obj:`layer` for changes
+    of the state. Methods take true states :obj:`x`, :obj:`[num_nodes, T,
+    num_features]`, and the graph, :obj:`[2, num_edges]` and :obj:`[num_edges,
+    num_channels]`."""
     #: Number of true states that a decoder sees before the first rollout.
     burn_in = 1
 
@@ -40,20 +37,15 @@ class Decoder(torch.nn.Module, ABC):
     @abstractmethod
     def predict(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                 num_steps: int) -> Tensor:
-        """Predicts the :obj:`num_steps` states after the last of :obj:`x`,
-        :obj:`[num_nodes, num_steps, num_features]`."""
+        """The states after the last of :obj:`x`, :obj:`[num_nodes, num_steps,
+        num_features]`."""
 
 
 class RolloutDecoder(Decoder):
-    r"""Predicts trajectories by repeating a step (supplement, section 1.5),
-
-    .. math::
-        \boldsymbol{\mu}^{t+1} = \boldsymbol{\mu}^t + f(\boldsymbol{\mu}^t,
-        \mathbf{z}),
-
-    from the true state every :obj:`pred_steps` steps (the paper's :math:`M`),
-    with :math:`f` the :obj:`layer`, such as :class:`MultiplexConv`.
-    """
+    r"""Repeats the step :math:`\boldsymbol{\mu}^{t+1} = \boldsymbol{\mu}^t +
+    f(\boldsymbol{\mu}^t, \mathbf{z})` (supplement, section 1.5), with :math:`f`
+    the :obj:`layer`, from the true state every :obj:`pred_steps` steps (the
+    paper's :math:`M`)."""
     def step(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
         return x + self.layer(x, edge_index, edge_attr)
 

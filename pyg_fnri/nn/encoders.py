@@ -11,12 +11,9 @@ from pyg_fnri.nn.aggr import ScatterSum
 
 
 class MLP(torch.nn.Module):
-    r"""Linear, ELU, dropout, linear, ELU, batch norm over all rows: the
-    functions :math:`f_{emb}, f_e, f_v` of the encoder (supplement, eqs. 3-6).
-
-    Weights start Xavier-normal, biases at 0.1, as in the authors' code; they
-    take a :obj:`dropout` of 0.5 in supervised runs.
-    """
+    """Linear, ELU, dropout, linear, ELU, batch norm over all rows:
+    :math:`f_{emb}, f_e, f_v` (supplement, eqs. 3-6). Initial weights as in the
+    authors' code."""
     def __init__(self, in_channels: int, hidden_channels: int,
                  out_channels: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -41,8 +38,8 @@ class MLP(torch.nn.Module):
 
 
 class Encoder(MessagePassing):
-    r"""From embeddings of the edges to those of the particles and back, and
-    from there to logits (supplement, eqs. 4-6):
+    r"""Passes from edges to particles and back to logits (supplement, eqs.
+    4-6):
 
     .. math::
         \mathbf{h}^2_j &= f^1_v \big( \tfrac{1}{N}
@@ -51,15 +48,13 @@ class Encoder(MessagePassing):
         \mathbf{h}^1_{(i,j)}])
 
     As in the authors' code, :math:`f^2_e` also sees :math:`\mathbf{h}^1`, and
-    :math:`N` is the number of senders of a particle plus itself. A subclass
-    embeds trajectories :obj:`[num_nodes, num_steps, in_channels]` in
-    :meth:`forward`, and calls :meth:`init_passes` and :meth:`passes`.
+    :math:`N` is the number of senders plus one. A subclass embeds trajectories
+    :obj:`[num_nodes, num_steps, in_channels]` in :meth:`forward`, and calls
+    :meth:`init_passes` and :meth:`passes`.
 
     Args:
-        in_channels: Number of features of a particle in a frame.
         out_channels: Number of logits per edge.
         hidden_channels: Size of all embeddings.
-        dropout: Dropout probability of the hidden layers.
         **kwargs: Arguments of :class:`torch_geometric.nn.MessagePassing`.
     """
     def __init__(self, in_channels: int, out_channels: int,
@@ -112,16 +107,10 @@ class Encoder(MessagePassing):
 
 
 class MLPEncoder(Encoder):
-    r"""The encoder of NRI, fNRI and sfNRI (supplement, eqs. 3-6), which embeds
-    each trajectory as a whole:
-
-    .. math::
-        \mathbf{h}^1_i = f_{emb}(\mathbf{x}_i), \quad
-        \mathbf{h}^1_{(i,j)} = f^1_e([\mathbf{h}^1_i, \mathbf{h}^1_j])
-
-    Args:
-        num_steps: Number of observed frames; others as for :class:`Encoder`.
-    """
+    r"""Embeds each trajectory of :obj:`num_steps` frames as a whole
+    (supplement, eq. 3): :math:`\mathbf{h}^1_i = f_{emb}(\mathbf{x}_i)` and
+    :math:`\mathbf{h}^1_{(i,j)} = f^1_e([\mathbf{h}^1_i, \mathbf{h}^1_j])`.
+    Other arguments as for :class:`Encoder`."""
     def __init__(self, in_channels: int, num_steps: int, out_channels: int,
                  hidden_channels: int = 256, dropout: float = 0.0,
                  **kwargs: Any) -> None:
@@ -174,14 +163,10 @@ class TrajectoryCNN(torch.nn.Module):
 
 
 class CNNEncoder(Encoder):
-    r"""NRI's convolutional encoder (https://arxiv.org/abs/1802.04687, section
-    3.1 and supplement), which embeds the joint trajectory of each pair:
-
-    .. math::
-        \mathbf{h}^1_{(i,j)} = f^1_e(f_{CNN}([\mathbf{x}_i, \mathbf{x}_j]))
-
-    of 14 frames or more. Arguments as for :class:`Encoder`.
-    """
+    r"""Embeds the joint trajectory of each pair, of 14 frames or more (NRI,
+    https://arxiv.org/abs/1802.04687, section 3.1): :math:`\mathbf{h}^1_{(i,j)}
+    = f^1_e(f_{CNN}([\mathbf{x}_i, \mathbf{x}_j]))`. Arguments as for
+    :class:`Encoder`."""
     def __init__(self, in_channels: int, out_channels: int,
                  hidden_channels: int = 256, dropout: float = 0.0,
                  **kwargs: Any) -> None:
@@ -206,7 +191,6 @@ def check_trajectories(x: Tensor, num_steps: int, num_features: int) -> None:
 
 
 def _reset(*layers: Union[torch.nn.Linear, torch.nn.Conv1d]) -> None:
-    """Xavier-normal weights and biases of 0.1."""
     for layer in layers:
         torch.nn.init.xavier_normal_(layer.weight)
         if layer.bias is not None:

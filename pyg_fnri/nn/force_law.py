@@ -1,5 +1,4 @@
-"""Force laws as functions of distance, and layers that move particles by
-them."""
+"""Force laws as functions of distance, and layers that apply them."""
 import math
 from typing import Any, Optional
 
@@ -13,15 +12,11 @@ from pyg_fnri.nn.scaling import Scaling
 
 
 class ForceLaw(torch.nn.Module):
-    r"""A force law per channel, :math:`f_k(r)`, read off a table of
-    accelerations at distances equally spaced in :math:`\log r`.
-
-    Between them it is interpolated by cubic convolution, beyond the ends it is
-    constant: smooth, free in shape, and *linear* in its parameters, which least
-    squares can fit. Not in the paper.
+    r"""A law per channel, :math:`f_k(r)`, read off a table of accelerations at
+    distances equally spaced in :math:`\log r`. Cubic convolution between them,
+    constant beyond the ends: *linear* in its parameters. Not in the paper.
 
     Args:
-        num_channels: Number of laws.
         min_distance, max_distance: Ends of the table in metre.
         num_knots: Number of distances, at least 4.
     """
@@ -39,7 +34,6 @@ class ForceLaw(torch.nn.Module):
         torch.nn.init.zeros_(self.value)
 
     def rescale(self, factor: float) -> None:
-        """Moves the table, with its values, to so many times the distances."""
         # Numbers that are round stay so, there and back by powers of ten.
         self._set_range(*(float(f'{factor * end:.12g}')
                           for end in (self.min_distance, self.max_distance)))
@@ -99,18 +93,16 @@ class ForceLaw(torch.nn.Module):
 
 
 class ForceLawDecoder(MessagePassing):
-    r"""Newton's equations with one central pairwise law per channel,
+    r"""A layer for :class:`RolloutDecoder`: Newton's equations with one central
+    law per channel, by velocity Verlet between two frames. Not in the paper.
 
     .. math::
         m_i \ddot{\mathbf{r}}_i = \sum_{j \neq i} \sum_k z_{ij,k}
-        f_k(r_{ij}) \frac{\mathbf{r}_i - \mathbf{r}_j}{r_{ij}},
+        f_k(r_{ij}) \frac{\mathbf{r}_i - \mathbf{r}_j}{r_{ij}}
 
-    integrated between two frames by velocity Verlet: a layer for
-    :class:`RolloutDecoder`. Not in the paper. Masses come with the graph,
-    :math:`z_{ij,k} / m_i`, see :func:`per_mass`.
+    Masses come with the graph, :math:`z_{ij,k} / m_i`, see :func:`per_mass`.
 
     Args:
-        law: The laws, one per channel of the latent graph.
         scaling: Units of the model that the layer is part of.
         interval: Time between two frames, in second.
         num_substeps: Steps of the integrator per interval.
@@ -182,17 +174,11 @@ class ForceLawDecoder(MessagePassing):
 
 
 class ResidualForceLaws(ForceLawDecoder):
-    r"""Adds a network of messages over the same graph to force laws, for what
-    is no law of a distance, such as friction and fields:
-
-    .. math::
-        \Delta \mathbf{x} = \Delta \mathbf{x}_{laws} + \mathbf{s} \odot
-        f_{net}(\mathbf{x}, \mathbf{z}),
-
-    in units :math:`\mathbf{s}` of the change that forces make (:obj:`scale`),
-    by a :class:`MultiplexConv` that starts at zero. Laws are fitted without it.
-    Not in the paper. Other arguments as for :class:`ForceLawDecoder`.
-    """
+    r"""Adds a :class:`MultiplexConv` that starts at zero, for what is no law of
+    a distance, such as friction: :math:`\Delta \mathbf{x} = \Delta
+    \mathbf{x}_{laws} + \mathbf{s} \odot f_{net}(\mathbf{x}, \mathbf{z})` with
+    :math:`\mathbf{s}` the :obj:`scale`. Laws are fitted without it. Not in the
+    paper."""
     def __init__(self, law: ForceLaw, scaling: Scaling,
                  hidden_channels: int = 64, **kwargs: Any) -> None:
         super().__init__(law, scaling, **kwargs)

@@ -13,8 +13,7 @@ class Latent(torch.nn.Module, ABC):
     r"""A family of distributions over multiplex graphs.
 
     Args:
-        num_edge_types: Number of edge types :math:`K_a \geq 2` of each
-            layer-graph, the null type included.
+        num_edge_types: Types :math:`K_a \geq 2` of each layer-graph, with null.
         undirected: Whether :meth:`tie` averages both directions' logits.
     """
     one: Tensor
@@ -46,9 +45,8 @@ class Latent(torch.nn.Module, ABC):
     @abstractmethod
     def sample(self, logits: Tensor, tau: float = 0.5, hard: bool = False,
                generator: Optional[torch.Generator] = None) -> Tensor:
-        """A differentiable sample :obj:`[num_edges, num_channels]`, closer to
-        one-hot at lower temperatures :obj:`tau`; if :obj:`hard`, one-hot with
-        the gradient of soft ones."""
+        """A differentiable sample :obj:`[num_edges, num_channels]`; if
+        :obj:`hard`, one-hot with the gradient of a soft one."""
 
     @abstractmethod
     def log_posterior(self, logits: Tensor) -> list[Tensor]:
@@ -56,8 +54,7 @@ class Latent(torch.nn.Module, ABC):
 
     @abstractmethod
     def channels(self, probabilities: Sequence[Tensor]) -> Tensor:
-        """The decoder's view of a posterior, :obj:`[num_edges, num_channels]`.
-        """
+        """The decoder's view, :obj:`[num_edges, num_channels]`."""
 
     @abstractmethod
     def kl(self, logits: Tensor) -> Tensor:
@@ -72,8 +69,8 @@ class Latent(torch.nn.Module, ABC):
         return most_probable(self.posterior(logits))
 
     def cross_entropy(self, logits: Tensor, edge_type: Tensor) -> Tensor:
-        r"""What supervision minimises: :math:`-\log q` in nats of given types,
-        :obj:`[num_edges, num_layers]`."""
+        r""":math:`-\log q` of given types in nats, :obj:`[num_edges,
+        num_layers]`."""
         return -torch.stack([
             log_q.gather(-1, types.unsqueeze(-1)).squeeze(-1)
             for log_q, types in zip(self.log_posterior(logits),
@@ -99,7 +96,8 @@ class Latent(torch.nn.Module, ABC):
 
 
 class CategoricalLatent(Latent):
-    r"""A categorical distribution per edge and layer-graph (section 2.1):
+    r"""A categorical distribution per edge and layer-graph (section 2.1),
+    sampled with Gumbel noise :math:`\mathbf{g}`:
 
     .. math::
         q(\mathbf{z}^a_{ij} | \mathbf{x}) = \mathrm{softmax}
@@ -107,11 +105,7 @@ class CategoricalLatent(Latent):
         \mathbf{z}^a_{ij} = \mathrm{softmax}
         ((\mathbf{h}^{2,a}_{(i,j)} + \mathbf{g}) / \tau)
 
-    with Gumbel noise :math:`\mathbf{g}`: NRI with one layer-graph of
-    :math:`\prod_a K_a` types, fNRI with one per interaction.
-
     Args:
-        num_edge_types: As for :class:`Latent`, like :obj:`undirected`.
         drop_null: Whether type 0 of each layer-graph has no channel.
         prior: Probabilities of each layer-graph's types, uniform by default.
     """
@@ -164,12 +158,9 @@ class CategoricalLatent(Latent):
 
 
 class SigmoidLatent(Latent):
-    r"""A sigmoid per edge and type, :math:`\mathbf{z}_{ij} =
+    r"""A sigmoid per edge and type but null, :math:`\mathbf{z}_{ij} =
     \sigma(\mathbf{h}^2_{(i,j)})`, without sampling or divergence (section 2.2).
-
-    The null type has no channel. :meth:`posterior` takes the sigmoids for odds
-    against it; the most probable type is the highest one above 1/2, or null.
-    """
+    :meth:`posterior` takes the sigmoids for odds against null."""
     @property
     def num_logits(self) -> int:
         return sum(self.num_edge_types) - self.num_layers
@@ -195,8 +186,8 @@ class SigmoidLatent(Latent):
         return logits.new_zeros(logits.size(0), self.num_layers)
 
     def cross_entropy(self, logits: Tensor, edge_type: Tensor) -> Tensor:
-        """Binary, summed over each layer-graph (the paper's supervised sfNRI).
-        """
+        """Binary, summed over each layer-graph, as in the paper's supervised
+        sfNRI."""
         target = self.encode_types(edge_type).to(logits.dtype)
         loss = F.binary_cross_entropy_with_logits(logits, target,
                                                   reduction='none')

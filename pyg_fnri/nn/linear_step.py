@@ -1,5 +1,4 @@
-"""The least-squares linear step, its walls, and layers that work on what both
-leave over: the interactions."""
+"""The least-squares linear step, its walls, and layers for what both leave."""
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -18,11 +17,9 @@ MIN_CROSSINGS = 10
 
 
 class Walls(torch.nn.Module):
-    r"""Folds states that have left a box back into it, axis by axis: at a wall
-    :math:`b`, infinite where there is none, :math:`(x, v) \leftarrow (2b - x,
-    -v)`. An odd number of features has no walls. Not in the paper: a velocity
-    that turns round is what networks learn last.
-    """
+    r"""Folds states back into a box, axis by axis: at a wall :math:`b`,
+    infinite where there is none, :math:`(x, v) \leftarrow (2b - x, -v)`. An odd
+    number of features has no walls. Not in the paper."""
     lower: Tensor
     upper: Tensor
 
@@ -71,16 +68,10 @@ class Walls(torch.nn.Module):
 
 
 class LinearStep(torch.nn.Module):
-    r"""The best prediction of a state's change without any interaction,
-
-    .. math::
-        \mathbf{x}^{t+1} - \mathbf{x}^t \approx \mathbf{A} \mathbf{x}^t +
-        \mathbf{b},
-
-    by least squares, folded back by :class:`Walls`, and a robust scale
-    :math:`\mathbf{s}` of its residuals, in units of which the interactions are
-    of order one. Fitted once and saved with the model. Not in the paper.
-    """
+    r"""The best prediction without interactions, :math:`\mathbf{x}^{t+1} -
+    \mathbf{x}^t \approx \mathbf{A} \mathbf{x}^t + \mathbf{b}`, by least
+    squares, folded back by :class:`Walls`, and a robust scale
+    :math:`\mathbf{s}` of its residuals. Not in the paper."""
     weight: Tensor
     bias: Tensor
     scale: Tensor
@@ -108,13 +99,9 @@ class LinearStep(torch.nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> 'LinearStep':
-        r"""Fits step, walls and scale to :obj:`[num_nodes, T, num_features]` in
-        the model's units.
-
-        The scale, one of positions and one of velocities, is 1.48 times the
-        median absolute residual, which a few close encounters do not change.
-        A quantity predicted exactly has the scale of its rounding.
-        """
+        """Fits step, walls and scale to :obj:`[num_nodes, T, num_features]` in
+        the model's units. The scale, one of positions and one of velocities, is
+        1.48 times the median absolute residual, at least that of rounding."""
         state = x[:NUM_FITTED, :-1].flatten(0, 1)
         target = x[:NUM_FITTED, 1:].flatten(0, 1)
         walls = Walls(self.num_features).to(x.device, x.dtype)
@@ -144,16 +131,13 @@ class LinearStep(torch.nn.Module):
 
 
 class OverLinearStep(torch.nn.Module):
-    r"""A decoder's layer that predicts what a linear step leaves over, in
-    units of its scale, which it cannot do well and ignore the graph:
+    r"""Has a decoder's layer predict what a linear step leaves over, so that it
+    cannot do well and ignore the graph:
 
     .. math::
         f(\mathbf{x}, \mathbf{z}) = \mathrm{fold} \big( \mathbf{x} +
         \mathbf{A} \mathbf{x} + \mathbf{b} + \mathbf{s} \odot
         f_{layer}(\mathbf{x}, \mathbf{z}) \big) - \mathbf{x}
-
-    The layer keeps the shape of :obj:`x`, or also gives a memory, as
-    :class:`RecurrentConv` does.
     """
     def __init__(self, layer: torch.nn.Module, linear_step: LinearStep) -> None:
         super().__init__()
@@ -172,9 +156,9 @@ class OverLinearStep(torch.nn.Module):
 
 class ResidualEncoder(torch.nn.Module):
     r"""Shows an encoder, for a frame less and twice the features, each state
-    with what a linear step leaves over from it, up to a factor the sum of the
-    forces: :math:`[\mathbf{x}^t, \mathrm{sgn}(\mathbf{r}^t) \log (1 +
-    |\mathbf{r}^t|)]`. The logarithm tames close encounters."""
+    with the linear step's residual, about the sum of the forces:
+    :math:`[\mathbf{x}^t, \mathrm{sgn}(\mathbf{r}^t) \log (1 +
+    |\mathbf{r}^t|)]`."""
     def __init__(self, encoder: torch.nn.Module,
                  linear_step: LinearStep) -> None:
         super().__init__()

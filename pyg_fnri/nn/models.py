@@ -19,12 +19,11 @@ from pyg_fnri.nn.scaling import MinMaxScaling, Scaling, per_mass
 
 
 class RelationalAutoEncoder(torch.nn.Module):
-    r"""Infers the interaction graph of a system from its trajectories and
-    predicts how it goes on (section 1.1 of the paper), in physical units.
+    """Infers the interaction graph of a system from its trajectories and
+    predicts how it goes on, in physical units (section 1.1).
 
     Args:
-        encoder: Called as :obj:`encoder(x, edge_index)`, gives
-            :obj:`[num_edges, latent.num_logits]`.
+        encoder: From :obj:`(x, edge_index)` to :obj:`[num_edges, num_logits]`.
         latent: What the logits mean.
         decoder: Predicts trajectories over :obj:`latent.num_channels` channels.
         scaling: Units of encoder and decoder.
@@ -58,10 +57,9 @@ class RelationalAutoEncoder(torch.nn.Module):
             pred_steps: int = 1, tau: float = 0.5, hard: bool = False,
             generator: Optional[torch.Generator] = None
     ) -> tuple[Tensor, Tensor]:
-        """Infers a graph from :obj:`x`, and predicts along :obj:`y` with it (by
-        default :obj:`x`): logits :obj:`[num_edges, num_logits]` and frames 1,
-        ..., T - 1 of :obj:`y`, :obj:`[num_nodes, T - 1, num_features]`.
-        Other arguments as for :meth:`decode` and :meth:`Latent.sample`."""
+        """Infers a graph from :obj:`x`, and predicts along :obj:`y` (by default
+        :obj:`x`): logits :obj:`[num_edges, num_logits]` and frames 1, ..., T -
+        1 of :obj:`y`, :obj:`[num_nodes, T - 1, num_features]`."""
         logits = self.encode(x, edge_index)
         edge_attr = self.latent.sample(logits, tau, hard, generator)
         y = x if y is None else y
@@ -100,13 +98,11 @@ class RelationalAutoEncoder(torch.nn.Module):
 
 
 class NRI(RelationalAutoEncoder):
-    r"""Neural relational inference: one layer-graph with an edge type for
-    each combination of interactions, :math:`\prod_a K_a` in all.
+    r"""Neural relational inference: one layer-graph with an edge type for each
+    combination of interactions, :math:`\prod_a K_a` in all.
 
     Args:
-        in_channels, num_steps: Numbers of features and of observed frames.
         num_edge_types: Number of types :math:`K_a` of each interaction.
-        hidden_channels: Size of all hidden layers.
         dropout: Dropout probability of the encoder's hidden layers.
         scaling: Units of the model, min-max by default.
         **kwargs: Arguments of :class:`CategoricalLatent`; its :obj:`prior` that
@@ -162,7 +158,6 @@ MODELS: dict[str, type[NRI]] = {'nri': NRI, 'fnri': FNRI, 'sfnri': SFNRI}
 
 @contextmanager
 def _inference(module: torch.nn.Module) -> Iterator[None]:
-    """Evaluation mode without gradients; each part gets its mode back."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
     try:

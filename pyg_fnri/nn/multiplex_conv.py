@@ -12,8 +12,9 @@ from pyg_fnri.nn.aggr import ScatterSum
 
 
 class MultiplexConv(MessagePassing):
-    r"""Message networks per channel of a multiplex graph, and a node network
-    over the sum of the messages (eqs. 1 and 2 without the residual):
+    r"""Message networks :math:`\tilde{f}^k_e` of two ReLU layers per channel,
+    and a node network over the sum of messages (eqs. 1 and 2 without the
+    residual):
 
     .. math::
         \tilde{\mathbf{h}}_{(i,j)} &= \sum_{k} z_{ij,k} \tilde{f}^k_e
@@ -21,11 +22,7 @@ class MultiplexConv(MessagePassing):
         \mathbf{x}'_j &= \tilde{f}_v \big( \big[ \mathbf{x}_j,
         \textstyle\sum_{i \neq j} \tilde{\mathbf{h}}_{(i,j)} \big] \big)
 
-    Each :math:`\tilde{f}^k_e` has two ReLU layers; :math:`\tilde{f}_v` has two
-    ReLU layers and a linear one.
-
     Args:
-        in_channels, out_channels: Number of features before and afterwards.
         edge_dim: Number of channels of the graph.
         hidden_channels: Size of all hidden layers.
         **kwargs: Arguments of :class:`torch_geometric.nn.MessagePassing`.

@@ -14,9 +14,8 @@ from pyg_fnri.nn.multiplex_conv import check_edge_attr, node_mlp, reset_stacked
 
 
 class RecurrentConv(MessagePassing):
-    r"""NRI's recurrent layer (https://arxiv.org/abs/1802.04687, section 3.1):
-    message networks between the hidden states of particles, a gated recurrent
-    unit and an output network,
+    r"""NRI's recurrent layer (https://arxiv.org/abs/1802.04687, section 3.1);
+    each :math:`\tilde{f}^k_e` has two tanh layers:
 
     .. math::
         \tilde{\mathbf{h}}^t_{(i,j)} &= \sum_k z_{ij,k} \tilde{f}^k_e
@@ -26,9 +25,7 @@ class RecurrentConv(MessagePassing):
         \mathbf{h}^t_j \big) \\
         \mathbf{x}'_j &= f_{out}(\mathbf{h}^{t+1}_j)
 
-    Each :math:`\tilde{f}^k_e` has two tanh layers; :math:`f_{out}` has two ReLU
-    layers and a linear one. Arguments as for :class:`MultiplexConv`.
-    """
+    Arguments as for :class:`MultiplexConv`."""
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int,
                  hidden_channels: int = 256, **kwargs: Any) -> None:
         kwargs.setdefault('aggr', ScatterSum())
@@ -86,21 +83,11 @@ class RecurrentConv(MessagePassing):
 
 class RecurrentDecoder(Decoder):
     r"""Predicts trajectories by a step with a memory (NRI,
-    https://arxiv.org/abs/1802.04687, section 3.1),
-
-    .. math::
-        \Delta^t, \mathbf{h}^{t+1} = f(\mathbf{x}^t, \mathbf{h}^t,
-        \mathbf{z}), \quad
-        \boldsymbol{\mu}^{t+1} = \mathbf{x}^t + \Delta^t,
-
-    where :math:`\mathbf{x}^t` is the true state in the first :obj:`burn_in`
-    frames and in every :obj:`pred_steps`-th after the last of them, otherwise
-    the decoder's own prediction. The hidden state starts at zero.
-
-    Args:
-        layer: Gives changes and a new memory, such as :class:`RecurrentConv`.
-        burn_in: Number of first frames whose true states the decoder sees.
-    """
+    https://arxiv.org/abs/1802.04687, section 3.1), which starts at zero:
+    :math:`\Delta^t, \mathbf{h}^{t+1} = f(\mathbf{x}^t, \mathbf{h}^t,
+    \mathbf{z})` and :math:`\boldsymbol{\mu}^{t+1} = \mathbf{x}^t + \Delta^t`.
+    :math:`\mathbf{x}^t` is the true state in the first :obj:`burn_in` frames
+    and in every :obj:`pred_steps`-th after, otherwise the prediction."""
     def __init__(self, layer: torch.nn.Module, burn_in: int) -> None:
         super().__init__(layer)
         if burn_in < 1:

@@ -30,18 +30,15 @@ NAMES = {
 def from_reference_checkpoint(encoder: File, decoder: File,
                               num_edge_types: Sequence[int], model: str,
                               skip_first: bool = False) -> NRI:
-    r"""Loads the weights of a model that the authors' code of NRI, fNRI or
-    sfNRI has trained. Same input, same output; no code in the files is run.
-
-    Supported are MLP encoders of `--split-point 0` and MLP decoders. The model
-    works on trajectories scaled to [-1, 1]; for physical units, fit its scaling
-    to the training trajectories: `model.scaling.fit(train.x)`.
+    """Loads the weights of a model that the authors' code of NRI, fNRI or sfNRI
+    has trained: MLP encoders of `--split-point 0` and MLP decoders. No code in
+    the files is run. The model works on trajectories scaled to [-1, 1]; for
+    physical units, call `model.scaling.fit(train.x)`.
 
     Args:
-        encoder: The file that is called `encoder.pt` there.
-        decoder: The file that is called `decoder.pt` there.
-        num_edge_types: Number of types of each kind of interaction, in the
-            order of `--edge-types-list` as their code sorts it, descending.
+        encoder, decoder: The files `encoder.pt` and `decoder.pt`.
+        num_edge_types: Number of types of each kind of interaction, descending,
+            as their code sorts `--edge-types-list`.
         model: `'nri'`, `'fnri'` or `'sfnri'`.
         skip_first: Whether theirs was trained with `--skip-first`.
     """
@@ -96,7 +93,6 @@ def _encoder_state(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _decoder_state(theirs: dict[str, Tensor],
                    channels: Sequence[int]) -> dict[str, Tensor]:
-    """Keeps keys that it does not know, so that loading refuses them."""
     state = {}
     for i in (1, 2):  # One linear layer per type; ours are stacked.
         state[f'decoder.layer.weight{i}'] = torch.stack(

@@ -13,12 +13,9 @@ MAX_MASS = 1e4
 
 class Scaling(torch.nn.Module, ABC):
     r"""Maps physical units to a model's, :math:`(x - \text{offset}) /
-    \text{scale}`, and back; fitted on the training split, saved with the model.
-
-    Positions, the first half of the features, share one offset and scale, and
-    so do velocities: directions in space stay alike. Of an odd number, each
-    feature has its own. A new scaling is one method, :meth:`statistics`.
-    """
+    \text{scale}`, and back. Positions, the first half of the features, share
+    one offset and scale, and so do velocities; of an odd number, each feature
+    has its own."""
     offset: Tensor
     scale: Tensor
 
@@ -83,17 +80,15 @@ class StandardScaling(Scaling):
 
 
 def split_quantities(x: Tensor) -> Sequence[Tensor]:
-    """Positions and velocities; each feature by itself if their number is odd.
-    """
+    """Positions and velocities; of an odd number, each feature by itself."""
     num_features = x.size(-1)
     return x.split(num_features // 2 if num_features % 2 == 0 else 1, dim=-1)
 
 
 def known_masses(data: Data) -> Optional[Tensor]:
-    """The masses :obj:`data.mass`, :obj:`[num_nodes]`, in the trajectories'
-    dtype; None where not given: all particles have the same. In kg, force laws
-    are in N; in units of a typical mass, in which networks learn best, they are
-    the accelerations of a typical particle."""
+    """The masses :obj:`data.mass`, :obj:`[num_nodes]`, or None where not given.
+    In kg, laws are in N; in units of a typical mass, in which networks learn
+    best, they are accelerations of a typical particle."""
     mass = data.get('mass')
     if mass is None:
         return None
@@ -110,9 +105,8 @@ def known_masses(data: Data) -> Optional[Tensor]:
 
 
 def per_mass(edge_attr: Tensor, data: Data) -> Tensor:
-    r"""A graph as decoders take it: weights :obj:`[num_edges, num_channels]`
-    over the receiver's mass, :math:`z_{ij,k} / m_i`, so that forces come out as
-    accelerations; unchanged where :obj:`data` has no :obj:`mass`."""
+    """Weights :obj:`[num_edges, num_channels]` over the receiver's mass,
+    :math:`z_{ij,k} / m_i`; unchanged where :obj:`data` has no :obj:`mass`."""
     mass = known_masses(data)
     if mass is None:
         return edge_attr

@@ -56,8 +56,10 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
             _start_run(out, sys.argv if command is None else command)
         module.fit_units(train._data.x)
         if trainer.is_global_zero:
-            print(f'{module.model}\n{module.recipe}\n{len(train)} training '
-                  f'systems, results in {out}')
+            size = sum(p.numel() for p in module.model.parameters())
+            print(f'{config.model} by the recipe {config.recipe}, {size:,} '
+                  f'parameters; {len(train):,} training systems; results in '
+                  f'{out}')
         best = train_module(trainer, module, train, val, first, last)
         return best if em is None else em.run(best, resume)
 

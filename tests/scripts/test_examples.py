@@ -1,14 +1,11 @@
 """Examples of what goes with PyG, and of a user's own trajectories."""
-import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from pyg_fnri.datasets import ParticleSystems, TrajectoryTable
-from pyg_fnri.training import load_checkpoint
 
 DATASETS = Path(__file__).parents[2] / 'datasets'
 TABLE = DATASETS / 'example.csv'
@@ -76,7 +73,7 @@ def test_tables_that_do_not_fit_are_refused(compare, inferred, true):
 
 
 def test_edges_without_interaction_have_no_weight(load_script, tiny_root):
-    script = load_script('examples/pyg_tools')
+    script = load_script('examples/explain')
     dataset = ParticleSystems(tiny_root, num_systems=(64, 32, 32))
     model = script.train_conv(dataset, num_epochs=2)
     data = next(d for d in dataset if 2 <= d.edge_label[:4].any(-1).sum() <= 3)
@@ -86,29 +83,10 @@ def test_edges_without_interaction_have_no_weight(load_script, tiny_root):
     assert weight[interacts & to_particle].max() > 0.5
 
 
-def test_directions_that_are_added_have_the_type_of_their_reverse(
-        load_script, tmp_path):
-    script = load_script('examples/pyg_tools')
-    dataset, plain = (script.near_pairs(str(tmp_path), 'train')
-                      for _ in range(2))
-    plain.transform = None
-    for data, whole in zip(dataset[:8], plain[:8]):
-        assert data.is_undirected() and data.num_edges < whole.num_edges
-        types = dict(
-            zip(map(tuple,
-                    whole.edge_index.t().tolist()), whole.edge_label.tolist()))
-        assert data.edge_label.tolist() == [
-            types[edge] for edge in map(tuple,
-                                        data.edge_index.t().tolist())
-        ]
-        assert torch.isfinite(data.walk).all()
-
-
-def test_tools_of_pyg_run(load_script, tmp_path, capsys):
-    load_script('examples/pyg_tools').main(
+def test_the_explainer_runs(load_script, tmp_path, capsys):
+    load_script('examples/explain').main(
         ['--root', str(tmp_path), '--num-epochs', '1'])
-    first, *lines = capsys.readouterr().out.splitlines()[-5:]
-    assert 'validation loss' in first
+    lines = capsys.readouterr().out.splitlines()[-4:]
     assert [line.split(':')[0] for line in lines
             ] == [f'from {sender} to 0' for sender in (1, 2, 3, 4)]
 
@@ -151,26 +129,3 @@ def test_graphs_are_found_from_the_table_alone(load_script, tmp_path, capsys):
         [f'{graphs}/edges.csv', str(TRUTH)])
     first = capsys.readouterr().out.splitlines()[0]
     assert float(first.rpartition(' ')[2].rstrip('%')) >= 90
-
-
-def test_a_posterior_goes_to_other_layers(load_script, tiny_run, tmp_path,
-                                          capsys):
-    script = load_script('examples/posterior_as_edge_attr')
-    checkpoint = str(tiny_run / 'best.ckpt')
-    systems = script.prepare(load_checkpoint(checkpoint), str(tmp_path),
-                             'train')
-    expected = [0] * systems.num_nodes
-    for (j, i), label in zip(systems.edge_index.t().tolist(),
-                             systems.edge_label.tolist()):
-        expected[i] |= label[1]
-    assert systems.charged.tolist() == expected
-    net = script.Net(2)
-    systems.edge_attr.requires_grad_()
-    net(systems).sum().backward()
-    assert systems.edge_attr.grad.abs().sum() > 0
-    script.main([
-        '--root',
-        str(tmp_path), '--checkpoint', checkpoint, '--num-steps', '2'
-    ])
-    shares = re.findall(r'([\d.]+)%', capsys.readouterr().out)
-    assert all(0 < float(share) < 100 for share in shares)

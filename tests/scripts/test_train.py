@@ -147,7 +147,7 @@ def test_run_is_replaced_on_demand(script, tiny_arguments, copied_run):
 def test_what_is_no_run_is_never_replaced(script, tiny_arguments, tmp_path):
     thesis = tmp_path / 'thesis.tex'
     thesis.write_text('three years of work')
-    for out, message in ((tmp_path, 'no run'), (thesis, 'Cannot write'),
+    for out, message in ((tmp_path, 'holds files'), (thesis, 'Cannot write'),
                          (thesis / 'run', 'Cannot write')):
         with pytest.raises(SystemExit, match=message):
             script.main([*tiny_arguments, '--out', str(out), '--overwrite'])

@@ -1,54 +1,22 @@
-"""PyG's transforms, Lightning data module and explainer with ours.
+"""A layer of ours under PyG's explainer: which edges does a particle need?
 
-    python scripts/examples/pyg_tools.py
+    python scripts/examples/explain.py
 
-ToUndirected adds the missing directions to nearest neighbours as candidate
-edges. A small fNRI is trained by a LightningDataset. A MultiplexConv learns how
-springs and charges change velocities, and GNNExplainer which edges its
-prediction for one particle needs: one without an interaction has no weight.
+A MultiplexConv learns how springs and charges change velocities. GNNExplainer
+weighs the edges for one particle: one without an interaction has no weight.
 """
 import argparse
 from typing import Optional
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
+from torch_geometric import seed_everything
 from torch_geometric.data import Data
-from torch_geometric.data.lightning import LightningDataset
 from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.loader import DataLoader
-from torch_geometric.transforms import AddRandomWalkPE, Compose, ToUndirected
 
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.nn import MultiplexConv
-from pyg_fnri.training import Config, build_module
-from pyg_fnri.transforms import NearestNeighbours, SplitTrajectory
-
-
-def near_pairs(root: str, split: str) -> ParticleSystems:
-    """Systems of whose pairs only the near ones may interact."""
-    transform = Compose([
-        NearestNeighbours(2, num_observed=49),
-        ToUndirected(reduce='max'),  # By default, types would add up.
-        AddRandomWalkPE(3, attr_name='walk'),
-        SplitTrajectory(49)
-    ])
-    return ParticleSystems(root, 'springs_charges', split,
-                           num_systems=(64, 32, 1), transform=transform)
-
-
-def train_fnri(train: ParticleSystems, val: ParticleSystems,
-               max_steps: int) -> float:
-    """The validation loss after some steps."""
-    module = build_module(
-        Config(in_channels=4, num_observed=49, num_edge_types=[2, 2],
-               options={'hidden_channels': 16}))
-    module.fit_units(train.x)
-    trainer = pl.Trainer(accelerator='cpu', max_steps=max_steps, logger=False,
-                         enable_checkpointing=False, enable_progress_bar=False)
-    datamodule = LightningDataset(train, val, batch_size=16)
-    trainer.fit(module, datamodule)
-    return trainer.validate(module, datamodule, verbose=False)[0]['val_loss']
 
 
 def train_conv(dataset: ParticleSystems, num_epochs: int) -> MultiplexConv:
@@ -88,9 +56,7 @@ def main(argv: Optional[list[str]] = None) -> None:
     parser.add_argument('--root', default='datasets', metavar='DIR')
     parser.add_argument('--num-epochs', type=int, default=10)
     args = parser.parse_args(argv)
-    pl.seed_everything(0)
-    train, val = (near_pairs(args.root, split) for split in ('train', 'val'))
-    print(f'{train[0]}, validation loss {train_fnri(train, val, 10):.0f}')
+    seed_everything(0)
     dataset = ParticleSystems(args.root, num_systems=(200, 1, 1))
     model = train_conv(dataset, args.num_epochs)
     # A system in which some pairs interact, and others do not.
