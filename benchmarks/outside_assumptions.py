@@ -21,8 +21,8 @@ from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.inference import check_motion, refine
 from pyg_fnri.laws import check_laws, discover_force_laws
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.simulation import (Charge, Force, Kuramoto, Newtonian,
-                                 SoftCharge, Spring, System)
+from pyg_fnri.simulation import (Charge, Force, Kuramoto, Newtonian, SoftCharge,
+                                 Spring, System)
 from pyg_fnri.simulation.sampling import (draw_positions, draw_velocities,
                                           in_streams)
 from pyg_fnri.training import Config, fit
