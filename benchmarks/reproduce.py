@@ -190,9 +190,7 @@ def measure_cell(regime: str, module: RelationalInference, out: Path,
     test = open_dataset(module.config.data, root, 'test', SplitTrajectory(49))
     if has_laws:  # Graphs are refined, which is slow.
         test = test[:2_000]
-    infer = (module.model.infer if regime != 'true_graph' else lambda batch:
-             (module.true_types(batch), None))
-    figures, _ = evaluation.measure(module, test, infer)
+    figures, _ = evaluation.measure(module, test)
     figures |= evaluation.measure_guesses(module, test, root)
     if has_laws:
         refined, _ = evaluation.measure(module, test,
@@ -203,8 +201,7 @@ def measure_cell(regime: str, module: RelationalInference, out: Path,
             figures['law_error'] = dict(zip(laws.names, laws.error))
     if regime == 'em':
         before = load_checkpoint(str(out / 'quick' / 'best.ckpt'))
-        figures['before'], _ = evaluation.measure(before, test,
-                                                  before.model.infer)
+        figures['before'], _ = evaluation.measure(before, test)
     if 'split' in regime:
         figures['halves'] = {
             half: measure_half(module, test[:2_000], half)

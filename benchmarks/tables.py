@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 from matplotlib.figure import Figure
 
 from pyg_fnri import __version__
-from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.datasets.stored import write_text, written_whole
 
 MISSING = '–'
 HOW_TO_READ = ('How to read it: '
@@ -101,8 +101,7 @@ def run_cell(path: Path, measure: Callable[[], dict[str, Any]]) -> None:
 def write(path: Path, text: str) -> None:
     """Writes a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(str(path)) as part:
-        Path(part).write_text(text + '\n')
+    write_text(str(path), text + '\n')
 
 
 def provenance() -> dict[str, Any]:

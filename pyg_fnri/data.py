@@ -16,8 +16,7 @@ Array = Union[Tensor, np.ndarray]
 
 def fully_connected(num_particles: int) -> Tensor:
     """Joins every particle to every other one, `edge_index`
-    `[2, N * (N - 1)]` int64, sorted by receiver (row 1), then by sender, which
-    lets an aggregation add up messages without an index."""
+    `[2, N * (N - 1)]` int64, sorted by receiver (row 1), then by sender."""
     receiver = torch.arange(num_particles).repeat_interleave(num_particles - 1)
     # Of the others, 0 .. N - 2, those from the receiver on are one further.
     sender = torch.arange(num_particles - 1).repeat(num_particles)

@@ -77,7 +77,7 @@ def main(argv: Optional[list[str]] = None) -> None:
             module.require('encoder', 'decoder')
         check_writable(out)
         dataset = open_systems(module, args)
-        report, types = measure(module, dataset, first_guess(module))
+        report, types = measure(module, dataset)
         report |= measure_guesses(module, dataset, args.root, args.data)
         ways: dict[str, Callable[[Data], Graph]] = {}  # The best last.
         if args.refine:
@@ -114,13 +114,6 @@ def open_systems(module: RelationalInference,
         raise ValueError(f'--num-systems is {number}, but the {args.split} '
                          f'split has 1 to {len(dataset)}.')
     return dataset[:number]
-
-
-def first_guess(module: RelationalInference) -> Callable[[Data], Graph]:
-    """Gives the graphs of a batch that a model is measured with."""
-    if module.config.regime == 'true_graph':
-        return lambda batch: (module.true_types(batch), None)
-    return module.model.infer
 
 
 if __name__ == '__main__':

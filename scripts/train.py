@@ -67,8 +67,9 @@ def main(argv: Optional[list[str]] = None) -> None:
         if run.threads is not None:
             torch.set_num_threads(run.threads)
         data = describe_data(args)
+        # Before data are made, which takes minutes; fit checks it again.
         check_run(run.out, run.resume, run.overwrite,
-                  list(data.get('files', {}).values()))
+                  data.get('files', {}).values())
         split = SplitTrajectory(run.num_observed)
         if vars(args).get('unsplit'):
             split = ReconstructTrajectory(run.num_observed)

@@ -8,6 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Optional, Union
 
 import torch
@@ -56,6 +57,11 @@ def written_whole(path: str) -> Iterator[str]:
         raise
 
 
+def write_text(path: str, text: str) -> None:
+    with written_whole(path) as part:
+        Path(part).write_text(text, encoding='utf-8')
+
+
 class StoredSystems(InMemoryDataset, ABC):
     """Systems that are made once, by :meth:`make`, and kept in
     `root/name/split-digest`, by a digest of the `recipe` of all they depend on,
@@ -87,7 +93,8 @@ class StoredSystems(InMemoryDataset, ABC):
             raise RuntimeError(f'Cannot load {path!r} ({error}); delete it, or '
                                f'pass force_reload=True.') from error
         self._kept = [*range(self.len())]
-        if not self._stores_transformed:
+        given = pre_filter is not None or pre_transform is not None
+        if given and not self._stores_transformed:
             self._prepare()
         self._warn()
 
@@ -138,10 +145,7 @@ class StoredSystems(InMemoryDataset, ABC):
             (self.data, self.slices), facts = self.make()
             if self._stores_transformed:
                 self._prepare()
-            recipe = osp.join(self.processed_dir, 'recipe.txt')
-            with written_whole(recipe) as part:
-                with open(part, 'w', encoding='utf-8') as file:
-                    file.write(self.recipe)
+            write_text(osp.join(self.processed_dir, 'recipe.txt'), self.recipe)
             stored = {'slices': self.slices, 'facts': facts}
             with written_whole(path) as part:
                 torch.save({'systems': self._data.to_dict(), **stored}, part)

@@ -106,14 +106,15 @@ def _fitting_horizons(data: Data, horizons: Sequence[int],
 
 
 def measure(module: RelationalInference, dataset: Systems,
-            infer: Callable[[Data], Graph],
+            infer: Optional[Callable[[Data], Graph]] = None,
             doing: str = 'evaluating') -> tuple[dict[str, Any], Tensor]:
-    """:func:`evaluate` of a module, with the :obj:`seconds` that it takes; and
-    the types :obj:`[E, L]` inferred for the first batch."""
+    """:func:`evaluate` of a module, by default with its own graphs, with the
+    :obj:`seconds` that it takes; and the types :obj:`[E, L]` inferred for the
+    first batch."""
     types: list[Tensor] = []
 
     def infer_and_keep(batch: Data) -> Graph:
-        graph = infer(batch)
+        graph = (infer or module.infer)(batch)
         if not types:
             types.append(graph[0])
         return graph

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.datasets.spec import Systems, box_half_width, length_unit
-from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.datasets.stored import write_text, written_whole
 from pyg_fnri.evaluation.evaluate import BATCH_SIZE
 from pyg_fnri.evaluation.law_curves import LawCurves
 from pyg_fnri.evaluation.published import ACCURACY, HORIZONS, ROLLOUT_MSE
@@ -182,9 +182,7 @@ def save_report(module: RelationalInference, report: Metrics, path: str,
     plain = dict(_readable(report), layers=list(config.names), units=UNITS,
                  **about, config={key: getattr(config, key)
                                   for key in kept})
-    with written_whole(path) as part:
-        with open(part, 'w', encoding='utf-8') as file:
-            json.dump(plain, file, indent=2)
+    write_text(path, json.dumps(plain, indent=2))
 
 
 def _readable(report: Metrics) -> dict[str, Any]:

@@ -191,16 +191,8 @@ def check_motion(x: Tensor, interval: float) -> None:
     """Raises a :class:`ValueError` if positions :obj:`x[..., :D]` in m do not
     move at the velocities :obj:`x[..., D:]` in m/s, every :obj:`interval` s."""
     slope = velocity_slope(x, interval)
-    if slips(slope):
-        raise ValueError(f"{slip_message(slope)} Force laws are not for such "
-                         f"data.")
-
-
-def slips(slope: float) -> bool:
-    return not abs(slope - 1) <= MAX_SLIP
-
-
-def slip_message(slope: float) -> str:
-    return (f"Positions move at {slope:.2f} times the velocities given, so "
-            f"features are no positions and velocities, or the interval "
-            f"between two frames is another one.")
+    if not abs(slope - 1) <= MAX_SLIP:
+        raise ValueError(f"Positions move at {slope:.2f} times the velocities "
+                         f"given, so features are no positions and velocities, "
+                         f"or the interval between two frames is another one. "
+                         f"Force laws are not for such data.")

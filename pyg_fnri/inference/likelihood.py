@@ -2,7 +2,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -157,25 +157,6 @@ def independent_share(series: Tensor, valid: Tensor) -> Tensor:
         part = 2 * (1 - lag / num_steps) * correlation.clamp(max=1)
         total = total + torch.where(positive, part, 0)
     return 1 / total
-
-
-class Estimate(NamedTuple):
-    """A mean and its standard error."""
-    mean: float
-    error: float
-
-    def __str__(self) -> str:
-        return f'{self.mean:.2f} ± {self.error:.2f}'
-
-
-def mean_of_systems(values: Tensor) -> Estimate:
-    """The mean of a value per system, :obj:`[num_systems]`."""
-    if values.numel() < 2:
-        raise ValueError(f"A standard error takes at least two systems, but "
-                         f"there is {values.numel()}.")
-    values = values.double()
-    error = values.std() / math.sqrt(values.numel())
-    return Estimate(values.mean().item(), error.item())
 
 
 def cauchy_nll(errors: Tensor, width: Tensor) -> Tensor:

@@ -8,10 +8,10 @@ from torch_geometric.data import Batch
 from torch_geometric.utils import scatter
 
 from pyg_fnri.inference import AnnealingStep, refine
-from pyg_fnri.inference.likelihood import (Estimate, cauchy_nll, cauchy_width,
-                                           mean_of_systems)
+from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width
 from pyg_fnri.laws.fit import mean_by_system
-from pyg_fnri.laws.missing_terms import Finding, find_missing_terms
+from pyg_fnri.laws.missing_terms import (Estimate, Finding, find_missing_terms,
+                                         mean_of_systems)
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
 
 #: Two sweeps for networks, whose errors are far above those of laws.

@@ -1,4 +1,5 @@
 """Terms that force laws lack, found in what they leave unexplained."""
+import math
 from itertools import combinations
 from typing import NamedTuple
 
@@ -7,8 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.inference.impulses import GAP
-from pyg_fnri.inference.likelihood import (Estimate, cauchy_nll, cauchy_width,
-                                           mean_of_systems)
+from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width
 from pyg_fnri.laws.fit import LawFit, mean_by_system
 from pyg_fnri.nn import RelationalAutoEncoder
 
@@ -31,6 +31,25 @@ TERMS = {
     'field': 'a force acts from outside, depending on position alone',
     'response': 'particles respond differently to the same force'
 }
+
+
+class Estimate(NamedTuple):
+    """A mean and its standard error."""
+    mean: float
+    error: float
+
+    def __str__(self) -> str:
+        return f'{self.mean:.2f} ± {self.error:.2f}'
+
+
+def mean_of_systems(values: Tensor) -> Estimate:
+    """The mean of a value per system, :obj:`[num_systems]`."""
+    if values.numel() < 2:
+        raise ValueError(f"A standard error takes at least two systems, but "
+                         f"there is {values.numel()}.")
+    values = values.double()
+    error = values.std() / math.sqrt(values.numel())
+    return Estimate(values.mean().item(), error.item())
 
 
 class Finding(NamedTuple):

@@ -2,7 +2,6 @@
 import os
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import rich
@@ -11,7 +10,7 @@ import torch
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from pyg_fnri.datasets.spec import Systems, box_half_width, frame_interval
-from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.datasets.stored import write_text, written_whole
 from pyg_fnri.inference import check_motion, with_inferred_graphs
 from pyg_fnri.laws import (EM_ANNEALING, Progress, Start, check_laws,
                            discover_force_laws)
@@ -171,8 +170,7 @@ class ExpectationMaximisation:
         verdict = check_laws(module.model, guess.model, held_out,
                              guess.linear_step, guess.units)
         print(verdict)
-        with written_whole(os.path.join(self.out, 'check.txt')) as path:
-            Path(path).write_text(f'{verdict}\n', encoding='utf-8')
+        write_text(os.path.join(self.out, 'check.txt'), f'{verdict}\n')
 
 
 # Of several processes, the first one alone writes.

@@ -78,6 +78,10 @@ class RelationalInference(pl.LightningModule):
             return self.true_types(batch)
         return batch[self.target]
 
+    def infer(self, batch: Data) -> tuple[Tensor, Optional[list[Tensor]]]:
+        """The graph to predict with, and its posterior; None if given."""
+        return self.model.infer(batch)
+
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         recipe, latent = self.recipe, self.model.latent
         batch = recipe.augment(batch, self.generator)
@@ -294,6 +298,9 @@ class TrueGraphPrediction(RelationalInference):
     "Experimental Details" of the paper, *true graph*)."""
     monitor = ('val_rollout_mse', 'min')
     trained = ('decoder', )
+
+    def infer(self, batch: Data) -> tuple[Tensor, Optional[list[Tensor]]]:
+        return self.given_types(batch), None
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         batch = self.recipe.augment(batch, self.generator)

@@ -3,7 +3,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Optional
@@ -39,7 +39,7 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
         resume, overwrite: Whether to go on with, or replace, the run in it.
         command: What command.txt says; by default, the program's own.
     """
-    check_run(out, resume, overwrite)
+    check_run(out, resume, overwrite, config.data.get('files', {}).values())
     module, em = build_module(config), None
     _check_systems(module, train, val)
     # Of several stages, the first one has a directory of its own.
@@ -66,7 +66,7 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
 
 @rank_zero_only
 def check_run(out: str, resume: bool = False, overwrite: bool = False,
-              needed: Sequence[str] = ()) -> None:
+              needed: Iterable[str] = ()) -> None:
     """Makes sure that a run loses no files that are needed, or of no run."""
     if resume:
         return

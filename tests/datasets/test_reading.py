@@ -162,6 +162,7 @@ def test_features_of_arrays_have_numbers():
     for kwargs, features, derived in [
         ({}, [0, 1, 2, 3], False),
         ({'position': [2, 0]}, [2, 0], True),
+        ({'position': ['2', '0']}, [2, 0], True),  # From a command line.
         ({'position': [1], 'velocity': [2]}, [1, 2], False),
         ({'mass': 3, 'velocity': ()}, [0, 1, 2], False),
         ({'mass': 3, 'position': [0]}, [0], True)
@@ -192,6 +193,20 @@ def test_masses_are_no_feature():
         assert second.mass.tolist() == [3.5, 4, 4.5]
     with pytest.raises(ValueError, match='particle 7.* 3.5 to 5'):
         read(change(13, m=5)(frame), mass='m')
+
+
+def test_parquet_is_read_as_csv_is(tmp_path):
+    pytest.importorskip('pyarrow')
+    table = pd.DataFrame({
+        'time': [0, 1] * 2,
+        'particle': [0, 0, 1, 1],
+        'x': [0.5, 1., 2., 4.]
+    })
+    table.to_parquet(tmp_path / 't.parquet')
+    table.to_csv(tmp_path / 't.csv', index=False)
+    (one, ), (other, ) = (Reading().read(tmp_path / name)[0]
+                          for name in ('t.parquet', 't.csv'))
+    assert np.array_equal(one.x, other.x) and one.particles == other.particles
 
 
 def test_files_are_told_apart_by_their_names(tmp_path):

@@ -78,6 +78,12 @@ def test_systems_are_made_once(tmp_path):
     assert repr(dataset) == "Counting(2, name='counting', split='all')"
 
 
+def test_opening_looks_at_no_system(tmp_path, monkeypatch):
+    Counting(tmp_path)
+    monkeypatch.setattr(Counting, 'get', None)
+    assert len(Counting(tmp_path)) == 2
+
+
 def test_filters_and_transforms_are_never_those_of_before(tmp_path):
     # Two on one line, whose sources are one.
     few, many = (Counting(tmp_path, pre_filter=keep)

@@ -6,8 +6,7 @@ import torch
 from pyg_fnri.inference import AnnealingStep
 from pyg_fnri.inference.likelihood import (StudentErrors, cauchy_nll,
                                            cauchy_width, fit_errors,
-                                           fit_student, independent_share,
-                                           mean_of_systems)
+                                           fit_student, independent_share)
 
 
 def autoregressive(correlation, num_series, num_steps):
@@ -94,14 +93,6 @@ def test_fit_leaves_out_what_says_nothing_and_bears_outliers():
     assert 0 < larger.scale[1] < 1e-3
     with pytest.raises(ValueError, match='half_width'):
         fit_errors(0 * series, 0.1)
-
-
-def test_mean_and_its_standard_error():
-    mean, error = mean_of_systems(torch.tensor([1.0, 2.0, 3.0, 6.0]))
-    assert mean == pytest.approx(3.0)
-    assert error == pytest.approx(math.sqrt(14 / 3 / 4))
-    with pytest.raises(ValueError, match='two systems'):
-        mean_of_systems(torch.ones(1))
 
 
 @pytest.mark.parametrize('errors', [

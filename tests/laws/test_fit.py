@@ -258,7 +258,8 @@ def test_unequal_masses(make_model):
 
 @pytest.mark.parametrize('family, num_systems',
                          [('fnri', 32),
-                          pytest.param('nri', 24, marks=pytest.mark.slow)])
+                          pytest.param('nri', 24, marks=pytest.mark.slow),
+                          pytest.param('sfnri', 32, marks=pytest.mark.slow)])
 def test_laws_and_graphs_find_each_other(systems, flip, make_model, to_types,
                                          family, num_systems):
     batch = Batch.from_data_list(systems[:num_systems])
@@ -275,6 +276,16 @@ def test_laws_and_graphs_find_each_other(systems, flip, make_model, to_types,
     found = model.decoder.layer.law(distance)
     true = torch.stack([law(distance) for law in LAWS[family]])
     assert ((found - true).abs().sum(1) < 0.02 * true.abs().sum(1)).all()
+
+
+def test_systems_of_different_size(simulate_systems, make_model, flip):
+    batch = Batch.from_data_list(
+        [*simulate_systems(8, 4), *simulate_systems(8, 6)])
+    model = make_model(flip(batch.edge_label, batch.edge_index, 0.1),
+                       laws=False)
+    history = []
+    fit_force_laws(model, batch, generator(), on_iteration=history.append)
+    assert share(history[-1].edge_type, batch.edge_label) > 0.97
 
 
 def test_laws_depend_on_frames_and_the_generator_alone(systems, make_model):

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,8 @@ from pyg_fnri.data import from_trajectory
 from pyg_fnri.inference import refine
 from pyg_fnri.laws import fit_force_laws
 from pyg_fnri.laws.fit import LawFit
-from pyg_fnri.laws.missing_terms import TERMS, find_missing_terms, term_columns
+from pyg_fnri.laws.missing_terms import (TERMS, find_missing_terms,
+                                         mean_of_systems, term_columns)
 
 
 @pytest.fixture
@@ -99,3 +102,11 @@ def test_twice_the_friction_is_twice_the_finding_in_any_unit(make_model):
     assert sizes[2:] == pytest.approx([sizes[1]] * 2, rel=1e-3)
     for unit in (1.0, 1e-5, 1e4):
         assert find_with_true_laws(make_model, Misspecified(), unit)[0] == []
+
+
+def test_mean_and_its_standard_error():
+    mean, error = mean_of_systems(torch.tensor([1.0, 2.0, 3.0, 6.0]))
+    assert mean == pytest.approx(3.0)
+    assert error == pytest.approx(math.sqrt(14 / 3 / 4))
+    with pytest.raises(ValueError, match='two systems'):
+        mean_of_systems(torch.ones(1))

@@ -179,6 +179,23 @@ def test_equals_newtons_equations_as_loops(true_law, num_dims):
         make_layer(true_law, half_width=-5.0)
 
 
+def test_energy_is_conserved(true_law, graph):
+    edge_index, z = graph
+    layer = make_layer(true_law, num_substeps=4)
+    x = torch.cat([2 * random_states(5)[:, :2], random_states(5)[:, :2]], -1)
+    path = [x]
+    for _ in range(50):
+        path.append(step(layer, path[-1], edge_index, z))
+    path = torch.stack(path)  # [51, 5, 4]
+    sender, receiver = edge_index
+    distance = (path[:, sender, :2] - path[:, receiver, :2]).norm(dim=-1)
+    potential = z[:, 0] * 0.05 * distance**2 + z[:, 1] * 0.2 / distance
+    kinetic = path[..., 2:].square().sum((1, 2)) / 2
+    energy = kinetic + potential.sum(-1) / 2  # Each pair is two edges.
+    assert kinetic.std() > 0.1
+    assert (energy - energy[0]).abs().max() < 5e-3 * kinetic.std()
+
+
 @pytest.mark.parametrize('num_dims', [2, 3])
 def test_momentum_is_conserved_in_any_direction(true_law, graph, make_system,
                                                 num_dims):
