@@ -5,11 +5,12 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
+from pyg_fnri.inference.impulses import (ImpulseEvidence, Transitions,
+                                         hermite_path)
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.nn import (CategoricalLatent, ForceLaw, ForceLawDecoder,
                          MultiplexConv, RelationalAutoEncoder, RolloutDecoder,
-                         SigmoidLatent, StandardScaling)
+                         SigmoidLatent, StandardScaling, Walls)
 from pyg_fnri.simulation import Charge, Spring, simulate
 
 SPRING, CHARGE = Spring().magnitude, Charge().magnitude
@@ -19,6 +20,16 @@ LAWS = {
     'fnri': [SPRING, CHARGE],
     'sfnri': [SPRING, CHARGE]
 }
+
+
+def second_order(trajectories, choices, interval, half_width=None, mass=None):
+    """Transitions of positions and velocities, in a box if it has a width."""
+    walls = Walls(trajectories[0].size(-1)).to(trajectories[0])
+    if half_width is not None:
+        walls.lower.fill_(-half_width)
+        walls.upper.fill_(half_width)
+    return Transitions(hermite_path(trajectories, interval, walls), choices,
+                       mass)
 
 
 class Guess(torch.nn.Module):
@@ -123,8 +134,9 @@ def share_right(edge_type, truth):
 def search_problem(model, data, mass=None):
     """A search from the encoder's graphs, and the evidence of force laws."""
     search, layer = GraphSearch(model, data), model.decoder.layer
-    transitions = Transitions([data.x], search.choices, layer.interval,
-                              layer.half_width, mass)
+    transitions = Transitions(
+        hermite_path([data.x], layer.interval, layer.walls), search.choices,
+        mass)
     return search, ImpulseEvidence(transitions, layer)
 
 

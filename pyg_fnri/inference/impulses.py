@@ -1,7 +1,7 @@
 """The evidence of force laws, by the impulse of each pair between frames."""
 import copy
 from collections.abc import Sequence
-from typing import Optional
+from typing import NamedTuple, Optional
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pyg_fnri.inference.evidence import Evidence, Pairs
 from pyg_fnri.inference.likelihood import cauchy_width
-from pyg_fnri.nn import ForceLawDecoder
+from pyg_fnri.nn import Central, ForceLawDecoder, NodeTerm, PairTerm, Walls
 
 #: Frames from the start of one trajectory to the next.
 GAP = 1_000_000
@@ -22,100 +22,177 @@ NUM_POINTS, NUM_DISTANCES = 3, 500_000
 MAX_SLIP = 0.1
 
 
-class Transitions:
-    r"""What happens to particles and pairs between successive frames.
+class Path(NamedTuple):
+    """How particles go from frame to frame, and what of it forces explain.
 
-    Along the cubic through both states, the impulse of a pair's force and its
-    shift, both linear in the graph and the law's table, are (Gauss-Legendre)
+    Args:
+        change: What they explain: Q numbers of each coordinate,
+            :obj:`[num_nodes, T, Q * D]`.
+        valid: Whether they can, :obj:`[num_nodes, T]`.
+        frame: Its first frame, :obj:`[T]`; later recordings by :data:`GAP`.
+        position, velocity: At P points, :obj:`[num_nodes, T, P, D]`.
+        kernel: By how much a force at a point adds to each of the Q numbers,
+            :obj:`[P, Q]`.
+    """
+    change: Tensor
+    valid: Tensor
+    frame: Tensor
+    position: Tensor
+    velocity: Tensor
+    kernel: Tensor
+
+
+def hermite_path(trajectories: Sequence[Tensor], interval: float,
+                 walls: Optional[Walls] = None) -> Path:
+    r"""Along the cubic through the states of both frames, shifts and impulses
+    are (Gauss-Legendre)
 
     .. math::
-        \Delta \mathbf{v} = \int_0^h \mathbf{f} \, dt, \qquad
-        \Delta \mathbf{x} = \int_0^h (h - t) \, \mathbf{f} \, dt.
+        \Delta \mathbf{x} = \int_0^h (h - t) \, \mathbf{f} \, dt, \qquad
+        \Delta \mathbf{v} = \int_0^h \mathbf{f} \, dt.
 
     Args:
         trajectories: Frames in m and m/s, each :obj:`[num_nodes, T, 2D]`.
         interval: Time :math:`h` between two frames, in s.
-        half_width: Where walls reflect, in m; transitions that may meet one say
-            nothing about forces.
+        walls: Transitions that may meet one say nothing about forces.
+    """
+    if not all(bool(x.isfinite().all()) for x in trajectories):
+        raise ValueError('Some values of trajectories are not finite.')
+    start = torch.cat([x[:, :-1] for x in trajectories], dim=1)
+    stop = torch.cat([x[:, 1:] for x in trajectories], dim=1)
+    frame = torch.cat([
+        number * GAP + torch.arange(x.size(1) - 1, device=x.device)
+        for number, x in enumerate(trajectories)
+    ])
+    (x0, v0), (x1, v1) = start.chunk(2, -1), stop.chunk(2, -1)
+    m0, m1 = interval * v0, interval * v1
+    valid = torch.ones_like(x0[..., 0], dtype=torch.bool)
+    if walls is not None:
+        high = torch.maximum(x0 + m0.abs(), x1 + m1.abs())
+        low = torch.minimum(x0 - m0.abs(), x1 - m1.abs())
+        valid = ((high < walls.upper) & (low > walls.lower)).all(-1)
+    points = np.polynomial.legendre.leggauss(NUM_POINTS)
+    node, weight = (torch.from_numpy(part).to(start) for part in points)
+    time, weight = (node + 1) / 2, weight / 2 * interval
+    position, velocity = [], []
+    for t in time.tolist():
+        position.append((1 + 2 * t) * (1 - t)**2 * x0 + t * (1 - t)**2 * m0 +
+                        t**2 * (3 - 2 * t) * x1 + t**2 * (t - 1) * m1)
+        velocity.append((6 * t * (1 - t) / interval) * (x1 - x0) + (1 - t) *
+                        (1 - 3 * t) * v0 + t * (3 * t - 2) * v1)
+    return Path(torch.cat([x1 - x0 - m0, v1 - v0], dim=-1), valid, frame,
+                torch.stack(position, dim=2), torch.stack(velocity, dim=2),
+                torch.stack([weight * (1 - time) * interval, weight], dim=-1))
+
+
+class Transitions:
+    r"""What happens to particles and pairs between successive frames: linear
+    in the graph, and in the laws and coefficients of all terms.
+
+    Args:
+        path: How particles move.
         mass: Masses of the particles, :obj:`[num_nodes]`, if they differ.
     """
-    def __init__(self, trajectories: Sequence[Tensor], choices: Pairs,
-                 interval: float, half_width: Optional[float] = None,
+    def __init__(self, path: Path, choices: Pairs,
                  mass: Optional[Tensor] = None) -> None:
-        if not all(bool(x.isfinite().all()) for x in trajectories):
-            raise ValueError('Some values of trajectories are not finite.')
         self.choices = choices
-        start = torch.cat([x[:, :-1] for x in trajectories], dim=1)
-        stop = torch.cat([x[:, 1:] for x in trajectories], dim=1)
-        #: First frame of each transition, [num_transitions].
-        self.frame = torch.cat([
-            number * GAP + torch.arange(x.size(1) - 1, device=x.device)
-            for number, x in enumerate(trajectories)
-        ])
-        (x0, v0), (x1, v1) = start.chunk(2, -1), stop.chunk(2, -1)
-        m0, m1 = interval * v0, interval * v1
-        self.mass = x0.new_ones(len(x0)) if mass is None else mass
-        #: What forces have to explain, [num_nodes, num_transitions, 2D].
-        self.change = torch.cat([x1 - x0 - m0, v1 - v0], dim=-1)
+        self.path = path
+        #: What forces have to explain, [num_nodes, num_transitions, Q * D].
+        self.change = path.change
         #: Whether they can, [num_nodes, num_transitions].
-        self.valid = torch.ones_like(x0[..., 0], dtype=torch.bool)
-        if half_width is not None:
-            reach = torch.maximum(x0.abs() + m0.abs(), x1.abs() + m1.abs())
-            self.valid = (reach < half_width).all(-1)
-
-        points = np.polynomial.legendre.leggauss(NUM_POINTS)
-        node, weight = (torch.from_numpy(part).to(start) for part in points)
-        time, weight = (node + 1) / 2, weight / 2 * interval
-        offsets = []
-        for t in time.tolist():  # On the cubic.
-            at = ((1 + 2 * t) * (1 - t)**2 * x0 + t * (1 - t)**2 * m0 + t**2 *
-                  (3 - 2 * t) * x1 + t**2 * (t - 1) * m1)
-            offsets.append(at[choices.receiver] - at[choices.sender])
-        offset = torch.stack(offsets, dim=2)
-        #: [V, num_transitions, points], above zero.
+        self.valid = path.valid
+        self.frame = path.frame
+        ones = torch.ones_like(path.change[:, 0, 0])
+        #: What divides what acts on a particle, and multiplies what it does.
+        self.mass, self.source = ones if mass is None else mass, ones
+        offset = self._between(path.position, slice(None))
+        #: Of pairs, [V, num_transitions, points].
         self.distance = offset.norm(dim=-1).clamp(
             min=shortest_distance(offset.dtype))
         direction = offset / self.distance.unsqueeze(-1)
-        #: Shift and impulse of the receiver by a unit of force at a point,
-        #: [V, num_transitions, points, 2D].
-        self.unit_effect = torch.cat([
-            direction * (weight * (1 - time) * interval).unsqueeze(-1),
-            direction * weight.unsqueeze(-1)
-        ], dim=-1)
+        self._central = self._times_kernel(direction.unsqueeze(-1))
 
-    def integrate(self, force: Tensor, choices: slice = slice(None)) -> Tensor:
-        """Shift and impulse :obj:`[*, v, num_transitions, 2D]` of receivers
-        by forces :obj:`[*, v, num_transitions, points]`."""
-        # Point by point: there are three, too few for a matrix product.
-        unit_effect = self.unit_effect[choices]
-        out = force[..., 0, None] * unit_effect[..., 0, :]
-        for p in range(1, force.size(-1)):
-            out += force[..., p, None] * unit_effect[..., p, :]
+    def _between(self, value: Tensor, part: slice) -> Tensor:
+        choices = self.choices
+        return value[choices.receiver[part]] - value[choices.sender[part]]
+
+    def _times_kernel(self, vectors: Tensor) -> Tensor:
+        """Of vectors :obj:`[*, points, D, P]`, :obj:`[*, points, Q * D, P]`."""
+        weights = self.path.kernel.unsqueeze(-1).unsqueeze(-1).unbind(1)
+        return torch.cat([weight * vectors for weight in weights], dim=-2)
+
+    def unit_effects(self, term: PairTerm, part: slice = slice(None)) -> Tensor:
+        """What a unit of a term's laws at a point does to the receivers of some
+        choices, :obj:`[v, num_transitions, points, Q * D, P]`."""
+        if isinstance(term, Central):
+            return self._central[part]
+        offset = self._between(self.path.position, part)
+        velocity = offset
+        if term.uses_velocity:
+            velocity = self._between(self.path.velocity, part)
+        return self._times_kernel(term.vectors(offset, velocity))
+
+    def integrate(self, term: PairTerm, law: Tensor,
+                  part: slice = slice(None)) -> Tensor:
+        """What laws :obj:`[C * P, v, num_transitions, points]` do to the
+        receivers of some choices, :obj:`[C, v, num_transitions, Q * D]`."""
+        unit_effects = self.unit_effects(term, part)
+        law = law.unflatten(0, (-1, unit_effects.size(-1)))
+        # Point by point: there are too few for a matrix product.
+        parts = [(law[:, k, ..., p, None], unit_effects[..., p, :, k])
+                 for k in range(law.size(1)) for p in range(law.size(-1))]
+        out = parts[0][0] * parts[0][1]
+        for force, effect in parts[1:]:
+            out += force * effect
         return out
 
-    def take(self, transitions: slice) -> 'Transitions':
+    def node_columns(self, term: NodeTerm) -> Tensor:
+        """What a unit of each coefficient adds to changes, :obj:`[num_nodes,
+        num_transitions, Q * D, P]`."""
+        vectors = term.vectors(self.path.position, self.path.velocity)
+        columns = torch.einsum('pq,ntpdk->ntqdk', self.path.kernel, vectors)
+        return columns.flatten(2, 3)
+
+    def take(self, transitions: slice | Tensor) -> 'Transitions':
         out = copy.copy(self)
-        for name in ('change', 'valid', 'distance', 'unit_effect'):
+        path = self.path
+        out.path = Path(path.change[:, transitions], path.valid[:, transitions],
+                        path.frame[transitions], path.position[:, transitions],
+                        path.velocity[:, transitions], path.kernel)
+        out.change, out.valid, out.frame = out.path[:3]
+        for name in ('distance', '_central'):
             setattr(out, name, getattr(self, name)[:, transitions])
-        out.frame = self.frame[transitions]
         return out
 
     def thinned(self, step: int) -> 'Transitions':
         first = int(self.valid.any(0).long().argmax())
         return self.take(slice(first, None, step))
 
-    def sum_at_particles(self, effect: Tensor) -> Tensor:
-        """Sums effects :obj:`[V, ...]`, and their opposites on senders, over
-        masses."""
+    def factors(self, members: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """What a choice's effects on the receiver and on the sender are to be
+        multiplied by, :obj:`[v]` each: a source over a mass."""
+        receiver = self.choices.receiver[members]
+        sender = self.choices.sender[members]
+        return (self.source[sender] / self.mass[receiver],
+                self.source[receiver] / self.mass[sender])
+
+    def sum_at_particles(self, effect: Tensor,
+                         on_sender: Optional[Tensor] = None) -> Tensor:
+        """Sums effects :obj:`[V, ...]` on receivers, and those on senders, by
+        default the opposite, over masses."""
         choices, both = self.choices, self.choices.mutual
+        shape = -1, *[1] * (effect.dim() - 1)
+        at_receiver, at_sender = (part.view(shape)
+                                  for part in self.factors(slice(None)))
         out = effect.new_zeros((self.change.size(0), ) + effect.size()[1:])
-        out.index_add_(0, choices.receiver, effect)
-        out.index_add_(0, choices.sender[both], -effect[both])
-        return out / self.mass.view(-1, *[1] * (out.dim() - 1))
+        out.index_add_(0, choices.receiver, effect * at_receiver)
+        on_sender = -effect if on_sender is None else on_sender
+        return out.index_add_(0, choices.sender[both],
+                              (on_sender * at_sender)[both])
 
 
 class ImpulseEvidence(Evidence):
-    """The evidence of a layer's force laws, in units of its scale."""
+    """The evidence of a layer's laws and terms, in units of its scale."""
     max_tried = 4_000_000
 
     @torch.no_grad()
@@ -123,18 +200,23 @@ class ImpulseEvidence(Evidence):
                  layer: ForceLawDecoder) -> None:
         self.transitions = transitions
         self.scale = layer.scale
-        self.change = transitions.change / self.scale
+        change = transitions.change
+        for term, value in layer.node_terms():
+            change = change - transitions.node_columns(term) @ value
+        self.change = change / self.scale
         distance = transitions.distance
-        #: [V, num_channels, num_transitions, 2D]
+        #: On receivers, [V, num_channels, num_transitions, F]; on senders, the
+        #: opposite.
         self.effect = self.change.new_empty(distance.size(0),
                                             layer.law.num_channels,
                                             *self.change.size()[1:])
         size = max(1, NUM_DISTANCES // max(1, distance[:1].numel()))
         for start in range(0, distance.size(0), size):
             part = slice(start, start + size)
-            force = layer.law(distance[part])
-            effect = transitions.integrate(force, part) / self.scale
-            self.effect[part] = effect.transpose(0, 1)
+            effect = sum(
+                transitions.integrate(term, law(distance[part]), part)
+                for term, law in layer.pair_terms())
+            self.effect[part] = (effect / self.scale).transpose(0, 1)
 
     def errors(self, channels: Tensor) -> Tensor:
         effect = torch.einsum('vc,vc...->v...', channels, self.effect)
@@ -146,11 +228,12 @@ class ImpulseEvidence(Evidence):
         :obj:`[v, C, num_transitions, F]`."""
         choices, effect = self.transitions.choices, self.effect[members]
         receiver, sender = choices.receiver[members], choices.sender[members]
-        opposite = -effect * choices.mutual[members].view(-1, 1, 1, 1)
         valid = self.transitions.valid[:, None, :, None]
-        mass = self.transitions.mass.view(-1, 1, 1, 1)
-        return (effect / mass[receiver] * valid[receiver],
-                opposite / mass[sender] * valid[sender])
+        at_receiver, at_sender = (part.view(-1, 1, 1, 1)
+                                  for part in self.transitions.factors(members))
+        opposite = -effect * choices.mutual[members].view(-1, 1, 1, 1)
+        return (effect * at_receiver * valid[receiver],
+                opposite * at_sender * valid[sender])
 
     def changed_errors(self, errors: Tensor, channels: Tensor, members: Tensor,
                        options: Tensor) -> tuple[Tensor, Tensor]:

@@ -174,7 +174,8 @@ def align(search: GraphSearch, state: State) -> State:
     same = (options[option].unsqueeze(-1) == options.unsqueeze(1)).all(0)
     if not bool(same.any(-1).all()):
         return state  # A latent graph whose types are no channels.
-    return State(state.laws[same.long().argmax(-1)], option[found])
+    return state._replace(laws=state.laws[same.long().argmax(-1)],
+                          choice=option[found])
 
 
 def _assignment(weight: dict[tuple[int, int], int]) -> list[int]:

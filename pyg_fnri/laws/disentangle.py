@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.inference.likelihood import AnnealingStep
-from pyg_fnri.laws.fit import LawFit, State
+from pyg_fnri.laws.fit import LawFit
 
 #: What a basis is tried at, and what graphs and laws then go through.
 SCREENING = AnnealingStep(0.02, 0.0)
@@ -54,7 +54,8 @@ def disentangle(fit: LawFit, generator: torch.Generator,
             cost = fit.cost(screening, combined).mean().item()
             # The present basis, annealed anew, is always worth a try.
             if number == 0 or cost < 2 * present:
-                state = State(basis @ best.laws, fit.search.choice)
+                state = best._replace(laws=basis @ best.laws,
+                                      choice=fit.search.choice)
                 screened.append((cost, number, state))
         found, found_cost = best, best_cost
         for _, _, state in sorted(screened)[:NUM_TRIED]:

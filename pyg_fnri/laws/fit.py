@@ -10,14 +10,14 @@ from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
 from pyg_fnri.inference.impulses import (ImpulseEvidence, Transitions,
-                                         shortest_distance)
+                                         hermite_path, shortest_distance)
 from pyg_fnri.inference.likelihood import (EVIDENCE_WEIGHT, AnnealingStep,
                                            Objective, StudentErrors,
                                            fit_student, some)
 from pyg_fnri.inference.refine import find_graphs
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, RelationalAutoEncoder,
-                         known_masses)
+from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, PairTerm,
+                         RelationalAutoEncoder, known_masses)
 
 #: Slower than in refinement: laws and graphs have to find each other.
 EM_ANNEALING = (AnnealingStep(0.3, 1.0), AnnealingStep(0.1, 0.5),
@@ -98,9 +98,12 @@ def fit_force_laws(
 
 
 class State(NamedTuple):
-    """Laws :obj:`[num_channels, num_knots]` and graphs :obj:`[V]`."""
+    """Laws :obj:`[num_channels, num_values]`, graphs :obj:`[V]`, coefficients
+    of node terms, and masses :obj:`[num_nodes]`."""
     laws: Tensor
     choice: Tensor
+    coefficients: Tensor
+    mass: Tensor
 
 
 class LawFit:
@@ -115,14 +118,15 @@ class LawFit:
         self.layer = layer
         self.search = GraphSearch(model, data)
         frames = [data[key] for key in ('x', 'y') if data.get(key) is not None]
-        self.transitions = Transitions(frames, self.search.choices,
-                                       layer.interval, layer.half_width,
-                                       known_masses(data))
+        self.transitions = Transitions(
+            hermite_path(frames, layer.interval, layer.walls),
+            self.search.choices, known_masses(data))
 
     def fit_units(self) -> None:
         """Adapts the laws' scale and range to the units of the data."""
         fit_scale(self.layer, self.transitions)
-        fit_range(self.layer.law, self.transitions)
+        for law in self.layer.tables():
+            fit_range(law, self.transitions)
 
     def maximise(self, step: AnnealingStep, generator: torch.Generator,
                  num_transitions: int = 16) -> None:
@@ -176,13 +180,18 @@ class LawFit:
     @property
     def state(self) -> State:
         """A copy of laws and graphs, to put aside."""
-        return State(self.layer.law.value.detach().clone(),
-                     self.search.choice.clone())
+        layer, num_channels = self.layer, self.search.options.size(1)
+        laws = [law.value.view(num_channels, -1) for law in layer.tables()]
+        values = [layer.law.value.new_zeros(0), *layer.coefficients.values()]
+        return State(
+            torch.cat(laws, 1).detach(), self.search.choice.clone(),
+            torch.cat(values).detach(), self.transitions.mass.clone())
 
     @state.setter
     def state(self, state: State) -> None:
-        self.layer.law.value.data.copy_(state.laws)
+        put_values(self.layer, state.laws, state.coefficients)
         self.search.choice = state.choice.clone()
+        self.transitions.mass = state.mass.clone()
 
 
 def mean_by_system(total: Tensor, count: Tensor, system: Tensor) -> Tensor:
@@ -192,69 +201,111 @@ def mean_by_system(total: Tensor, count: Tensor, system: Tensor) -> Tensor:
 
 
 @torch.no_grad()
+def put_values(layer: ForceLawDecoder, laws: Tensor,
+               coefficients: Tensor) -> None:
+    """Sets all laws, :obj:`[num_channels, num_values]`, and coefficients."""
+    tables, values = layer.tables(), list(layer.coefficients.values())
+    widths = [law.value.numel() // len(laws) for law in tables]
+    for law, value in zip(tables, laws.split(widths, dim=1)):
+        law.value.copy_(value.reshape_as(law.value))
+    for old, value in zip(values, coefficients.split([len(v) for v in values])):
+        old.copy_(value)
+
+
+@torch.no_grad()
 def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
              cost: Objective, generator: torch.Generator,
              num_transitions: int = 16) -> None:
-    """Fits all tables to graphs :obj:`[V, num_channels]`, in place, by
-    iteratively reweighted least squares on transitions drawn at random."""
+    """Fits all laws and coefficients to graphs :obj:`[V, num_channels]`, in
+    place, by iteratively reweighted least squares on transitions drawn at
+    random."""
     # In some transitions, all particles may meet a wall.
     usable = transitions.valid.any(0).nonzero().squeeze(-1)
     most = max(1, MOST_CHANGES // transitions.change.size(0))
     picked = torch.randperm(usable.numel(), generator=generator,
                             device=generator.device)
     picked = usable[picked[:min(num_transitions, most)].to(usable.device)]
-    designs = [
-        _table_columns(layer, transitions, channels, t)
-        for t in picked.tolist()
-    ]
-    # Small, of second differences, and smaller, where there are no data.
-    eye = torch.eye(layer.law.num_knots, dtype=torch.double,
-                    device=layer.scale.device)
-    second = eye[:-2] - 2 * eye[1:-1] + eye[2:]
-    penalty = torch.block_diag(*[1e-6 * second.t() @ second + 1e-9 * eye] *
-                               layer.law.num_channels)
-    change = transitions.change[:, picked] / layer.scale
-    valid = transitions.valid[:, picked].unsqueeze(-1)
-    unknowns = layer.law.value.flatten()
+    taken = transitions.take(picked)
+    design = _columns(layer, taken, channels)
+    target = (taken.change / layer.scale).transpose(0, 1).flatten(1)
+    valid = taken.valid.t().unsqueeze(-1)  # [T, num_nodes, 1]
+    tables, num_channels = layer.tables(), channels.size(1)
+    penalty = torch.block_diag(*[
+        _roughness(law) for _ in range(num_channels) for law in tables
+        for _ in range(law.num_channels // num_channels)
+    ])
+    num_values = len(penalty)
+    state = torch.cat([law.value.view(num_channels, -1) for law in tables], 1)
+    unknowns = torch.cat([state.flatten(), *layer.coefficients.values()])
     for _ in range(NUM_REWEIGHTINGS):
-        normal = torch.zeros_like(penalty)
-        right = torch.zeros_like(penalty[0])
-        for k, design in enumerate(designs):
-            target = change[:, k]
-            error = target - (design @ unknowns).view_as(target)
-            weight = valid[:, k] * cost.weight(error)
-            weighted = design * weight.reshape(-1, 1)
-            normal += (design.t() @ weighted).double()
-            right += (target.reshape(-1) @ weighted).double()
-        unit = normal.diagonal().mean()
+        normal = unknowns.new_zeros(2 * unknowns.size(), dtype=torch.double)
+        right = torch.zeros_like(normal[0])
+        for columns, row, usual in zip(design, target, valid):
+            error = (row - columns @ unknowns).view(len(usual), -1)
+            weight = (usual * cost.weight(error)).flatten()
+            weighted = columns * weight.unsqueeze(-1)
+            normal += (columns.t() @ weighted).double()
+            right += (row @ weighted).double()
+        unit = normal.diagonal()[:num_values].mean()
         if not bool(unit > 0):
             raise ValueError(
                 "There are no interactions to fit laws to, in these graphs or "
                 "away from walls; train the encoder for longer, or check "
                 "candidate edges and half_width.")
-        solution = torch.linalg.solve(normal + unit * penalty, right)
-        unknowns = solution.to(unknowns.dtype)
-    layer.law.value.copy_(unknowns.view_as(layer.law.value))
+        normal[:num_values, :num_values] += unit * penalty
+        # Coefficients have units of their own.
+        constants = normal.diagonal()[num_values:]
+        constants *= 1 + 1e-9
+        unknowns = torch.linalg.solve(normal, right).to(unknowns.dtype)
+    put_values(layer, unknowns[:num_values].view(num_channels, -1),
+               unknowns[num_values:])
 
 
-def _table_columns(layer: ForceLawDecoder, transitions: Transitions,
-                   channels: Tensor, transition: int) -> Tensor:
-    """What the entries of all tables add to shifts and impulses of particles,
-    [num_nodes * 2D, num_channels * num_knots]."""
-    law, num_choices = layer.law, channels.size(0)
-    first, weight = law.interpolation(transitions.distance[:, transition])
-    # [V, points, 4, 2D]: an entry's part in shift and impulse.
-    unit_effect = transitions.unit_effect[:, transition]
-    part = weight.unsqueeze(-1) * unit_effect.unsqueeze(-2)
+def _roughness(law: ForceLaw) -> Tensor:
+    """A penalty, small, of second differences, and smaller, where there are no
+    data."""
+    eye = torch.eye(law.num_knots, dtype=torch.double, device=law.value.device)
+    second = eye[:-2] - 2 * eye[1:-1] + eye[2:]
+    return 1e-6 * second.t() @ second + 1e-9 * eye
+
+
+def _columns(layer: ForceLawDecoder, transitions: Transitions,
+             channels: Tensor) -> list[Tensor]:
+    """What a unit of each entry of all laws, by channel, and of coefficients
+    adds to changes in each transition, in units of the scale, :obj:`[num_nodes
+    * F, num_channels * num_values + num_coefficients]`."""
+    nodes = [transitions.node_columns(term) for term, _ in layer.node_terms()]
+    scale = layer.scale.view(-1, 1)
+    out = []
+    for t in range(len(transitions.frame)):
+        now = transitions.take(slice(t, t + 1))
+        tables = [
+            _table_columns(term, law, now, channels)
+            for term, law in layer.pair_terms()
+        ]  # [num_nodes, F, C, num_values] each
+        parts = [torch.cat(tables, dim=-1).flatten(2)]
+        parts += [columns[:, t] for columns in nodes]
+        out.append((torch.cat(parts, dim=-1) / scale).flatten(0, 1))
+    return out
+
+
+def _table_columns(term: PairTerm, law: ForceLaw, transition: Transitions,
+                   channels: Tensor) -> Tensor:
+    num_choices, knots = channels.size(0), law.num_knots
+    first, weight = law.interpolation(transition.distance[:, 0])
+    # [V, points, 4, P, F]: an entry's part in shift and impulse.
+    effect = transition.unit_effects(term)[:, 0].transpose(-1, -2)
+    num_vectors = effect.size(2)
+    part = weight[..., None, None] * effect.unsqueeze(2)
     entry = first.unsqueeze(-1) + torch.arange(4, device=first.device)
     row = torch.arange(num_choices, device=first.device).view(-1, 1, 1)
-    entry = entry + law.num_knots * row
-    table = part.new_zeros(num_choices * law.num_knots, part.size(-1))
+    entry = entry + knots * row
+    table = part.new_zeros(num_choices * knots, num_vectors, part.size(-1))
     table.index_add_(0, entry.flatten(), part.flatten(0, 2))
-    table = table.view(num_choices, law.num_knots, part.size(-1)) / layer.scale
-    table = table.transpose(1, 2).unsqueeze(2)  # [V, 2D, 1, knots]
-    effect = channels.unsqueeze(-1).unsqueeze(1) * table
-    return transitions.sum_at_particles(effect).flatten(0, 1).flatten(1)
+    table = table.view(num_choices, knots, num_vectors, -1)
+    table = table.transpose(1, 3).flatten(2)  # [V, F, P * knots]
+    table = channels[:, None, :, None] * table.unsqueeze(2)
+    return transition.sum_at_particles(table)
 
 
 def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:

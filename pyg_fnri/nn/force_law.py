@@ -1,5 +1,6 @@
 """Force laws as functions of distance, and layers that apply them."""
 import math
+from collections.abc import Sequence
 from typing import Any, Optional
 
 import torch
@@ -7,8 +8,10 @@ from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
 from pyg_fnri.nn.aggr import ScatterSum
+from pyg_fnri.nn.linear_step import Walls
 from pyg_fnri.nn.multiplex_conv import MultiplexConv, check_edge_attr
 from pyg_fnri.nn.scaling import Scaling
+from pyg_fnri.nn.terms import Central, NodeTerm, PairTerm, Term
 
 
 class ForceLaw(torch.nn.Module):
@@ -94,11 +97,12 @@ class ForceLaw(torch.nn.Module):
 
 class ForceLawDecoder(MessagePassing):
     r"""A layer for :class:`RolloutDecoder`: Newton's equations with one central
-    law per channel, by velocity Verlet between two frames. Not in the paper.
+    law per channel and further terms, by velocity Verlet between two frames.
+    Not in the paper.
 
     .. math::
         m_i \ddot{\mathbf{r}}_i = \sum_{j \neq i} \sum_k z_{ij,k}
-        f_k(r_{ij}) \frac{\mathbf{r}_i - \mathbf{r}_j}{r_{ij}}
+        f_k(r_{ij}) \frac{\mathbf{r}_i - \mathbf{r}_j}{r_{ij}} + \ldots
 
     Masses come with the graph, :math:`z_{ij,k} / m_i`, see :func:`per_mass`.
 
@@ -107,13 +111,14 @@ class ForceLawDecoder(MessagePassing):
         interval: Time between two frames, in second.
         num_substeps: Steps of the integrator per interval.
         half_width: Distance of walls from the origin in metre, if known.
+        terms: Names of further :class:`Term` classes.
         **kwargs: Arguments of :class:`torch_geometric.nn.MessagePassing`.
     """
     scale: Tensor
 
     def __init__(self, law: ForceLaw, scaling: Scaling, interval: float = 0.1,
                  num_substeps: int = 2, half_width: Optional[float] = None,
-                 **kwargs: Any) -> None:
+                 terms: Sequence[str] = (), **kwargs: Any) -> None:
         kwargs.setdefault('aggr', ScatterSum())
         super().__init__(node_dim=0, **kwargs)
         if scaling.num_features % 2:
@@ -129,13 +134,65 @@ class ForceLawDecoder(MessagePassing):
         self.scaling = scaling
         self.interval = interval
         self.num_substeps = num_substeps
-        self.half_width = half_width
+        self.walls = Walls(scaling.num_features)
+        if half_width is not None:
+            self.walls.lower.fill_(-half_width)
+            self.walls.upper.fill_(half_width)
         #: Typical change of a free particle's state by forces in an interval.
         self.register_buffer('scale', torch.ones(scaling.num_features))
+        #: Further laws :obj:`[num_channels * P, num_knots]` of pair terms and
+        #: coefficients :obj:`[P]` of node terms, by name.
+        self.laws = torch.nn.ModuleDict()
+        self.coefficients = torch.nn.ParameterDict()
+        self.terms: list[str] = []
+        for name in terms:
+            self.add_term(name)
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
-        self.law.reset_parameters()
+        for table in self.tables():
+            table.reset_parameters()
+        for value in self.coefficients.values():
+            torch.nn.init.zeros_(value)
+
+    def add_term(self, name: str) -> None:
+        """Adds a term of coefficients that are zero."""
+        if name not in Term.known:
+            raise ValueError(f"There is no term {name!r}; take some of "
+                             f"{', '.join(Term.known)}.")
+        term, law = Term.known[name](), self.law
+        if isinstance(term, (PairTerm, NodeTerm)):
+            nowhere = law.value.new_zeros(self.scaling.num_features // 2)
+            width = term.vectors(nowhere, nowhere).size(-1)
+            if isinstance(term, PairTerm):
+                table = ForceLaw(law.num_channels * width, law.min_distance,
+                                 law.max_distance, law.num_knots)
+                self.laws[name] = table.to(law.value)
+            else:
+                self.coefficients[name] = torch.nn.Parameter(
+                    law.value.new_zeros(width))
+        self.terms.append(name)
+
+    def drop_term(self, name: str) -> None:
+        self.terms.remove(name)
+        for values in (self.laws, self.coefficients):
+            if name in values:
+                del values[name]
+
+    def pair_terms(self) -> list[tuple[PairTerm, ForceLaw]]:
+        """Terms of pairs with their laws, the central ones first."""
+        others: Any = [(Term.known[name](), table)
+                       for name, table in self.laws.items()]
+        return [(Central(), self.law), *others]
+
+    def node_terms(self) -> list[tuple[NodeTerm, Tensor]]:
+        """Terms of particles with their coefficients."""
+        out: Any = [(Term.known[name](), value)
+                    for name, value in self.coefficients.items()]
+        return out
+
+    def tables(self) -> list[ForceLaw]:
+        return [table for _, table in self.pair_terms()]
 
     def forward(self, x: Tensor, edge_index: Tensor,
                 edge_attr: Tensor) -> Tensor:
@@ -144,33 +201,52 @@ class ForceLawDecoder(MessagePassing):
         check_edge_attr(edge_attr, edge_index, self.law.num_channels)
         position, velocity = self.scaling.inverse(x).chunk(2, dim=-1)
         step = self.interval / self.num_substeps
-        force = self._force(position, edge_index, edge_attr)
+        force = self._force(position, velocity, edge_index, edge_attr)
         for _ in range(self.num_substeps):
             velocity = velocity + step / 2 * force
             position = position + step * velocity
-            if self.half_width is not None:
-                position, velocity = reflect(position, velocity,
-                                             self.half_width)
-            force = self._force(position, edge_index, edge_attr)
+            position, velocity = self.walls.reflect(position, velocity)
+            # Where forces depend on velocity, the last one tells it at the end.
+            force = self._force(position, velocity + step / 2 * force,
+                                edge_index, edge_attr)
             velocity = velocity + step / 2 * force
         return self.scaling(torch.cat([position, velocity], dim=-1)) - x
 
-    def _force(self, position: Tensor, edge_index: Tensor,
+    def _force(self, position: Tensor, velocity: Tensor, edge_index: Tensor,
                edge_attr: Tensor) -> Tensor:
-        # propagate_type: (position: Tensor, edge_attr: Tensor)
-        return self.propagate(edge_index, position=position,
-                              edge_attr=edge_attr)
+        # propagate_type: (position: Tensor, velocity: Tensor,
+        # edge_attr: Tensor)
+        out = self.propagate(edge_index, position=position, velocity=velocity,
+                             edge_attr=edge_attr)
+        for term, value in self.node_terms():
+            out = out + term.vectors(position, velocity) @ value
+        return out
 
     def message(self, position_i: Tensor, position_j: Tensor,
+                velocity_i: Tensor, velocity_j: Tensor,
                 edge_attr: Tensor) -> Tensor:
         offset = position_i - position_j  # [num_edges, (T,) D]
         # As good as 0 in any unit, but gradients stay finite.
         least = self.law.min_distance / 3e4
         distance = offset.norm(dim=-1).clamp(min=least)
-        law = self.law(distance)  # [C, num_edges, (T,)]
         weight = edge_attr.t()[(..., ) + (None, ) * (distance.dim() - 1)]
-        force = (weight * law).sum(0)
-        return (force / distance).unsqueeze(-1) * offset
+        # Central forces need no vectors of length one.
+        force = (weight * self.law(distance)).sum(0)  # [num_edges, (T,)]
+        out = (force / distance).unsqueeze(-1) * offset
+        for term, table in self.pair_terms()[1:]:
+            law = table(distance).unflatten(0, (len(weight), -1))
+            force = (weight.unsqueeze(1) * law).sum(0).movedim(0, -1)
+            vectors = term.vectors(offset, velocity_i - velocity_j)
+            out = out + (vectors @ force.unsqueeze(-1)).squeeze(-1)
+        return out
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *args:
+                              Any) -> None:
+        # Older checkpoints know walls by their half_width alone.
+        for name, value in self.walls.state_dict(
+                prefix=f'{prefix}walls.').items():
+            state.setdefault(name, value)
+        super()._load_from_state_dict(state, prefix, *args)
 
 
 class ResidualForceLaws(ForceLawDecoder):
@@ -201,12 +277,3 @@ class ResidualForceLaws(ForceLawDecoder):
     def _silence(self) -> None:
         for parameter in self.network.node_mlp[-1].parameters():
             torch.nn.init.zeros_(parameter)
-
-
-def reflect(position: Tensor, velocity: Tensor,
-            half_width: float) -> tuple[Tensor, Tensor]:
-    """As the simulation does."""
-    inside = position.clamp(-half_width, half_width)
-    beyond = position != inside
-    velocity = torch.where(beyond, -velocity.abs() * position.sign(), velocity)
-    return 2 * inside - position, velocity

@@ -43,6 +43,15 @@ class Walls(torch.nn.Module):
             torch.where(outside, -velocity, velocity)
         ], dim=-1)
 
+    def reflect(self, position: Tensor,
+                velocity: Tensor) -> tuple[Tensor, Tensor]:
+        """As the simulation does: velocities then point inwards."""
+        inside = position.clamp(self.lower, self.upper)
+        beyond = position - inside
+        velocity = torch.where(beyond != 0, -velocity.abs() * beyond.sign(),
+                               velocity)
+        return inside - beyond, velocity
+
     @torch.no_grad()
     def fit(self, x: Tensor, free: Tensor, target: Tensor) -> 'Walls':
         """Takes each extreme of all positions :obj:`x`, :obj:`[num_nodes, T,

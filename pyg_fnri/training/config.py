@@ -106,7 +106,8 @@ class Config:
                 model.decoder = RolloutDecoder(layer)
             if self.residual is not None:  # Which alone is to be trained.
                 model.encoder.requires_grad_(False)
-                model.decoder.layer.law.requires_grad_(False)
+                for laws in (layer.law, layer.laws, layer.coefficients):
+                    laws.requires_grad_(False)
         return model
 
 

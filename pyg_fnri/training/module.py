@@ -132,8 +132,7 @@ class RelationalInference(pl.LightningModule):
             raise TypeError('Only force laws have a residual; see with_laws.')
         out = self._rebuilt(replace(self.config, residual=hidden_channels))
         corrected: Any = out.model.decoder.layer
-        corrected.law.load_state_dict(layer.law.state_dict())
-        corrected.scale.copy_(layer.scale)
+        corrected.load_state_dict(layer.state_dict(), strict=False)
         return out
 
     def _rebuilt(self, config: Config) -> 'RelationalInference':

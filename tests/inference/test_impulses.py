@@ -2,15 +2,14 @@ import math
 
 import pytest
 import torch
-from known_laws import assert_changes_agree
+from known_laws import assert_changes_agree, second_order
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import fully_connected
 from pyg_fnri.inference import check_motion, impulses
 from pyg_fnri.inference.evidence import find_choices
-from pyg_fnri.inference.impulses import (ImpulseEvidence, Transitions,
-                                         velocity_slope)
-from pyg_fnri.nn import ForceLaw, ForceLawDecoder, StandardScaling
+from pyg_fnri.inference.impulses import ImpulseEvidence, velocity_slope
+from pyg_fnri.nn import Central, ForceLaw, ForceLawDecoder, StandardScaling
 
 INTERVAL = 0.1
 SCALE = torch.tensor([1e-3, 1e-3, 0.02, 0.02])
@@ -50,7 +49,7 @@ def fly_by(num_frames=6, num_fine=100):
 
 def make_transitions(x, edge_index, undirected=True, **kwargs):
     choices = find_choices(edge_index, undirected)
-    return Transitions([x], choices, INTERVAL, **kwargs)
+    return second_order([x], choices, INTERVAL, **kwargs)
 
 
 def make_layer(num_channels=3):
@@ -65,7 +64,7 @@ def test_impulse_and_shift_are_those_along_the_path():
     transitions = make_transitions(x, fully_connected(2))
     first = transitions.choices.receiver == 0
     sign = torch.where(first, 1.0, -1.0).double().view(1, 1, 1)
-    out = sign * transitions.integrate(law(transitions.distance))
+    out = sign * transitions.integrate(Central(), law(transitions.distance))
     # The cubic costs less than a thousandth, and the quadrature is no worse.
     size = effects.abs().max(0).values
     assert ((out[0] - effects).abs() < 1e-3 * size).all()
@@ -78,9 +77,9 @@ def test_impulse_and_shift_are_those_along_the_path():
 def test_nothing_is_predicted_across_a_gap():
     x, y = torch.randn(3, 4, 4), torch.randn(3, 6, 4)
     choices = find_choices(fully_connected(3), True)
-    both, *apart = (Transitions(frames, choices, INTERVAL)
+    both, *apart = (second_order(frames, choices, INTERVAL)
                     for frames in ([x, y], [x], [y]))
-    for name in ('change', 'valid', 'distance', 'unit_effect'):
+    for name in ('change', 'valid', 'distance', '_central'):
         parts = [getattr(part, name) for part in apart]
         assert torch.equal(getattr(both, name), torch.cat(parts, 1)), name
 
@@ -110,7 +109,8 @@ def test_changes_agree_with_errors_anew(small_problem):
 def test_laws_are_looked_up_in_parts(systems, monkeypatch):
     batch, layer = Batch.from_data_list(systems[:2]), make_layer()
     transitions = make_transitions(batch.x, batch.edge_index)
-    expected = transitions.integrate(layer.law(transitions.distance)) / SCALE
+    expected = transitions.integrate(Central(), layer.law(
+        transitions.distance)) / SCALE
     monkeypatch.setattr(impulses, 'NUM_DISTANCES', 1)
     found = ImpulseEvidence(transitions, layer).effect
     assert torch.equal(found, expected.detach().transpose(0, 1))

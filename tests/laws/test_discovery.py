@@ -141,7 +141,8 @@ def try_all(search, state):
         least, option = torch.cdist(options[:, order], options).min(dim=1)
         if least.any():
             continue
-        found = State(state.laws[list(order)], option[state.choice])
+        found = state._replace(laws=state.laws[list(order)],
+                               choice=option[state.choice])
         if best is None or score(
                 search, found.choice) > score(search, best.choice) + 1e-4:
             best = found
@@ -166,7 +167,7 @@ def test_the_best_of_all_orders(latent, same):
     num_options, num_channels = search.options.size()
     state = State(
         torch.arange(1., 1 + num_channels).unsqueeze(1),
-        torch.randint(num_options, (30, )))
+        torch.randint(num_options, (30, )), torch.empty(0), torch.empty(0))
     out, expected = align(search, state), try_all(search, state)
     assert torch.equal(out.laws, expected.laws)
     assert torch.equal(out.choice, expected.choice)

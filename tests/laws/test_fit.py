@@ -4,7 +4,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from known_laws import LAWS
+from known_laws import LAWS, second_order
 from misspecified_batches import batches
 from outside_assumptions import Misspecified
 from torch_geometric.data import Batch
@@ -13,7 +13,6 @@ from pyg_fnri.data import fully_connected
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.inference import AnnealingStep, refine
 from pyg_fnri.inference.evidence import find_choices
-from pyg_fnri.inference.impulses import Transitions
 from pyg_fnri.laws import fit_force_laws
 from pyg_fnri.laws.fit import LawFit, fit_laws, fit_range, fit_scale
 from pyg_fnri.metrics import relative_law_error
@@ -24,7 +23,7 @@ from pyg_fnri.simulation.sampling import in_streams
 @pytest.fixture
 def transitions(batch):
     choices = find_choices(batch.edge_index, undirected=True)
-    return Transitions([batch.x, batch.y], choices, 0.1, 5.0)
+    return second_order([batch.x, batch.y], choices, 0.1, 5.0)
 
 
 @pytest.fixture
@@ -89,7 +88,7 @@ def test_scale_is_the_typical_change_of_what_moves(transitions):
 @pytest.mark.parametrize('undirected', [True, False])
 def test_true_graphs_give_the_true_laws(batch, undirected):
     choices = find_choices(batch.edge_index, undirected)
-    transitions = Transitions([batch.x, batch.y], choices, 0.1, 5.0)
+    transitions = second_order([batch.x, batch.y], choices, 0.1, 5.0)
     layer = make_layer()
     fit(layer, transitions, batch.edge_label[choices.edge].float())
     assert (law_error(layer.law, transitions) < 0.02).all()
@@ -130,7 +129,7 @@ def test_motion_in_a_plane_has_the_same_laws_each_time(batch, transitions,
     """Of less than full rank, as it is recorded in three dimensions."""
     x = torch.zeros(*batch.x.shape[:2], 6)
     x[..., [0, 1, 3, 4]] = batch.x
-    transitions, tables = Transitions([x], transitions.choices, 0.1, 5.0), []
+    transitions, tables = second_order([x], transitions.choices, 0.1, 5.0), []
     for size in (1, 77_777):
         _ = torch.ones(size)  # Memory at another place.
         layer = make_layer(num_features=6)
@@ -146,7 +145,7 @@ def test_nothing_to_fit_laws_to(batch, transitions, truth):
     for x, half_width in ((0 * batch.x, None), (batch.x, 0.01)):
         with pytest.raises(ValueError, match='No particle moves'):
             fit_scale(make_layer(),
-                      Transitions([x], transitions.choices, 0.1, half_width))
+                      second_order([x], transitions.choices, 0.1, half_width))
 
 
 # Ranges of tables.
@@ -158,8 +157,8 @@ def make_transitions(distance, half_width=None):
     x[:, 1, :, 0] = distance.view(-1, 1)
     edges = torch.cat(
         [fully_connected(2) + 2 * n for n in range(len(distance))], 1)
-    return Transitions([x.flatten(0, 1)], find_choices(edges, undirected=True),
-                       0.1, half_width)
+    return second_order([x.flatten(0, 1)], find_choices(edges, undirected=True),
+                        0.1, half_width)
 
 
 def spread(median):
@@ -185,7 +184,7 @@ def test_default_table_is_for_all_simulated_systems(name, tmp_path):
     law = ForceLaw(1)
     edges = [fully_connected(5) + 5 * n for n in range(len(x) // 5)]
     choices = find_choices(torch.cat(edges, dim=1), undirected=True)
-    fit_range(law, Transitions([x], choices, 0.1, 5.0))
+    fit_range(law, second_order([x], choices, 0.1, 5.0))
     assert (law.min_distance, law.max_distance) == (0.03, 15.0)
 
 
