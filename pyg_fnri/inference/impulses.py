@@ -9,7 +9,9 @@ from torch import Tensor
 
 from pyg_fnri.inference.evidence import Evidence, Pairs
 from pyg_fnri.inference.likelihood import cauchy_width
-from pyg_fnri.nn import Central, ForceLawDecoder, NodeTerm, PairTerm, Walls
+from pyg_fnri.nn import (Central, ForceLaw, ForceLawDecoder, NodeTerm, PairTerm,
+                         RateLawDecoder, Walls)
+from pyg_fnri.nn.force_law import wrapped
 
 #: Frames from the start of one trajectory to the next.
 GAP = 1_000_000
@@ -33,6 +35,7 @@ class Path(NamedTuple):
         position, velocity: At P points, :obj:`[num_nodes, T, P, D]`.
         kernel: By how much a force at a point adds to each of the Q numbers,
             :obj:`[P, Q]`.
+        circle: Whether positions are angles.
     """
     change: Tensor
     valid: Tensor
@@ -40,6 +43,72 @@ class Path(NamedTuple):
     position: Tensor
     velocity: Tensor
     kernel: Tensor
+    circle: bool = False
+
+
+def find_path(layer: ForceLawDecoder, trajectories: Sequence[Tensor]) -> Path:
+    """The path by the order of the layer's laws."""
+    if isinstance(layer, RateLawDecoder):
+        return rate_path(layer, trajectories)
+    return hermite_path(trajectories, layer.interval, layer.walls)
+
+
+def rate_path(layer: RateLawDecoder, trajectories: Sequence[Tensor]) -> Path:
+    r"""Of first order: rates where they are measured; else, along the cubic
+    through the four nearest frames,
+
+    .. math::
+        \Delta \mathbf{x} = \int_0^h \dot{\mathbf{x}} \, dt.
+    """
+    if not all(bool(x.isfinite().all()) for x in trajectories):
+        raise ValueError('Some values of trajectories are not finite.')
+    parts = []
+    for number, x in enumerate(trajectories):
+        position, constants = layer.split(x)
+        if layer.measured:
+            part = layer.rate(x), position.unsqueeze(2), constants.unsqueeze(2)
+            kernel = x.new_ones(1, 1)
+        else:
+            change = layer.between(position[:, 1:], position[:, :-1])
+            start = position[:, :1]
+            position = torch.cat([start, start + change.cumsum(1)], dim=1)
+            time, weight = _quadrature(x)
+            points = _through_nearest(position, time)
+            held = constants[:, :-1, None].expand(-1, -1, len(time), -1)
+            part = change, points, held
+            kernel = (layer.interval * weight).unsqueeze(-1)
+        frame = torch.arange(part[0].size(1), device=x.device)
+        parts.append((number * GAP + frame, *part))
+    frames, change, position, constants = zip(*parts)
+    change = torch.cat(change, dim=1)
+    return Path(change, torch.ones_like(change[..., 0], dtype=torch.bool),
+                torch.cat(frames), torch.cat(position, dim=1),
+                torch.cat(constants, dim=1), kernel, layer.circle)
+
+
+def _through_nearest(position: Tensor, time: Tensor) -> Tensor:
+    """Positions :obj:`[num_nodes, T, D]` at times between each two frames, from
+    0 to 1, :obj:`[num_nodes, T - 1, P, D]`, by Lagrange's polynomials."""
+    num_frames = position.size(1)
+    size = min(4, num_frames)
+    before = torch.arange(num_frames - 1, device=position.device)
+    first = (before - (size - 1) // 2).clamp(0, num_frames - size)
+    place = (before - first).unsqueeze(-1) + time.double()  # [T - 1, P]
+    node = torch.arange(size, device=position.device)
+    factor = (place.unsqueeze(-1).unsqueeze(-1) -
+              node) / (node.unsqueeze(-1) - node).masked_fill(
+                  torch.eye(size, dtype=torch.bool, device=node.device), 1)
+    same = torch.eye(size, dtype=torch.bool, device=node.device)
+    weight = factor.masked_fill(same, 1).prod(-1)  # [T - 1, P, size]
+    nearest = position.unfold(1, size, 1)[:, first]  # [num_nodes, T - 1, D, _]
+    return torch.einsum('ntds,tps->ntpd', nearest, weight.to(position))
+
+
+def _quadrature(like: Tensor) -> tuple[Tensor, Tensor]:
+    """Times from 0 to 1 and weights, of Gauss and Legendre."""
+    points = np.polynomial.legendre.leggauss(NUM_POINTS)
+    node, weight = (torch.from_numpy(part).to(like) for part in points)
+    return (node + 1) / 2, weight / 2
 
 
 def hermite_path(trajectories: Sequence[Tensor], interval: float,
@@ -71,9 +140,8 @@ def hermite_path(trajectories: Sequence[Tensor], interval: float,
         high = torch.maximum(x0 + m0.abs(), x1 + m1.abs())
         low = torch.minimum(x0 - m0.abs(), x1 - m1.abs())
         valid = ((high < walls.upper) & (low > walls.lower)).all(-1)
-    points = np.polynomial.legendre.leggauss(NUM_POINTS)
-    node, weight = (torch.from_numpy(part).to(start) for part in points)
-    time, weight = (node + 1) / 2, weight / 2 * interval
+    time, weight = _quadrature(start)
+    weight = interval * weight
     position, velocity = [], []
     for t in time.tolist():
         position.append((1 + 2 * t) * (1 - t)**2 * x0 + t * (1 - t)**2 * m0 +
@@ -105,7 +173,7 @@ class Transitions:
         ones = torch.ones_like(path.change[:, 0, 0])
         #: What divides what acts on a particle, and multiplies what it does.
         self.mass, self.source = ones if mass is None else mass, ones
-        offset = self._between(path.position, slice(None))
+        offset = self._apart(slice(None))
         #: Of pairs, [V, num_transitions, points].
         self.distance = offset.norm(dim=-1).clamp(
             min=shortest_distance(offset.dtype))
@@ -116,27 +184,51 @@ class Transitions:
         choices = self.choices
         return value[choices.receiver[part]] - value[choices.sender[part]]
 
+    def _apart(self, part: slice, term: Optional[PairTerm] = None,
+               at_sender: bool = False) -> Tensor:
+        """What a term's law depends on, :obj:`[v, num_transitions, points, D]`,
+        at the receivers of some choices, or at their senders."""
+        position, choices = self.path.position, self.choices
+        if term is not None and term.of_sender:
+            other = choices.receiver if at_sender else choices.sender
+            return position[other[part]]
+        offset = self._between(position, part)
+        offset = wrapped(offset) if self.path.circle else offset
+        return -offset if at_sender else offset
+
+    def distances(self, term: PairTerm, part: slice = slice(None),
+                  at_sender: bool = False) -> Tensor:
+        """Where a term's law is looked up, :obj:`[v, num_transitions,
+        points]`."""
+        if not term.of_sender:
+            return self.distance[part]
+        return self._apart(part, term, at_sender).norm(dim=-1)
+
     def _times_kernel(self, vectors: Tensor) -> Tensor:
         """Of vectors :obj:`[*, points, D, P]`, :obj:`[*, points, Q * D, P]`."""
         weights = self.path.kernel.unsqueeze(-1).unsqueeze(-1).unbind(1)
         return torch.cat([weight * vectors for weight in weights], dim=-2)
 
-    def unit_effects(self, term: PairTerm, part: slice = slice(None)) -> Tensor:
+    def unit_effects(self, term: PairTerm, part: slice = slice(None),
+                     at_sender: bool = False) -> Tensor:
         """What a unit of a term's laws at a point does to the receivers of some
-        choices, :obj:`[v, num_transitions, points, Q * D, P]`."""
-        if isinstance(term, Central):
+        choices, or to their senders, :obj:`[v, num_transitions, points, Q * D,
+        P]`."""
+        if isinstance(term, Central) and not at_sender:
             return self._central[part]
-        offset = self._between(self.path.position, part)
+        offset = self._apart(part, term, at_sender)
         velocity = offset
         if term.uses_velocity:
             velocity = self._between(self.path.velocity, part)
+            velocity = -velocity if at_sender else velocity
         return self._times_kernel(term.vectors(offset, velocity))
 
-    def integrate(self, term: PairTerm, law: Tensor,
-                  part: slice = slice(None)) -> Tensor:
-        """What laws :obj:`[C * P, v, num_transitions, points]` do to the
-        receivers of some choices, :obj:`[C, v, num_transitions, Q * D]`."""
-        unit_effects = self.unit_effects(term, part)
+    def integrate(self, term: PairTerm, law: ForceLaw,
+                  part: slice = slice(None), at_sender: bool = False) -> Tensor:
+        """What laws do to the receivers of some choices, or to their senders,
+        :obj:`[C, v, num_transitions, Q * D]`."""
+        unit_effects = self.unit_effects(term, part, at_sender)
+        law = law(self.distances(term, part, at_sender))
         law = law.unflatten(0, (-1, unit_effects.size(-1)))
         # Point by point: there are too few for a matrix product.
         parts = [(law[:, k, ..., p, None], unit_effects[..., p, :, k])
@@ -158,7 +250,7 @@ class Transitions:
         path = self.path
         out.path = Path(path.change[:, transitions], path.valid[:, transitions],
                         path.frame[transitions], path.position[:, transitions],
-                        path.velocity[:, transitions], path.kernel)
+                        path.velocity[:, transitions], path.kernel, path.circle)
         out.change, out.valid, out.frame = out.path[:3]
         for name in ('distance', '_central'):
             setattr(out, name, getattr(self, name)[:, transitions])
@@ -207,20 +299,39 @@ class ImpulseEvidence(Evidence):
         distance = transitions.distance
         #: On receivers, [V, num_channels, num_transitions, F]; on senders, the
         #: opposite.
-        self.effect = self.change.new_empty(distance.size(0),
+        self.effect = self.change.new_zeros(distance.size(0),
                                             layer.law.num_channels,
                                             *self.change.size()[1:])
+        terms = layer.pair_terms()
+        #: What effects on senders are more than that, if anything.
+        self.even: Optional[Tensor] = None
+        if bool(transitions.choices.mutual.any()) and not all(
+                term.odd for term, _ in terms):
+            self.even = torch.zeros_like(self.effect)
         size = max(1, NUM_DISTANCES // max(1, distance[:1].numel()))
         for start in range(0, distance.size(0), size):
             part = slice(start, start + size)
-            effect = sum(
-                transitions.integrate(term, law(distance[part]), part)
-                for term, law in layer.pair_terms())
-            self.effect[part] = (effect / self.scale).transpose(0, 1)
+            for term, law in terms:
+                effect = transitions.integrate(term, law, part)
+                effect = (effect / self.scale).transpose(0, 1)
+                self.effect[part] += effect
+                if self.even is not None and not term.odd:
+                    other = transitions.integrate(term, law, part, True)
+                    other = (other / self.scale).transpose(0, 1)
+                    self.even[part] += effect + other
+        if 'own rate' in layer.terms:  # At its best, whatever the graph.
+            self.change = _centred(self.change)
+            self.effect = _centred(self.effect)
+            self.even = None if self.even is None else _centred(self.even)
 
     def errors(self, channels: Tensor) -> Tensor:
         effect = torch.einsum('vc,vc...->v...', channels, self.effect)
-        errors = self.change - self.transitions.sum_at_particles(effect)
+        on_sender = None
+        if self.even is not None:
+            on_sender = torch.einsum('vc,vc...->v...', channels,
+                                     self.even) - effect
+        errors = self.change - self.transitions.sum_at_particles(
+            effect, on_sender)
         return errors * self.transitions.valid.unsqueeze(-1)
 
     def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
@@ -231,7 +342,10 @@ class ImpulseEvidence(Evidence):
         valid = self.transitions.valid[:, None, :, None]
         at_receiver, at_sender = (part.view(-1, 1, 1, 1)
                                   for part in self.transitions.factors(members))
-        opposite = -effect * choices.mutual[members].view(-1, 1, 1, 1)
+        opposite = -effect
+        if self.even is not None:
+            opposite = opposite + self.even[members]
+        opposite = opposite * choices.mutual[members].view(-1, 1, 1, 1)
         return (effect * at_receiver * valid[receiver],
                 opposite * at_sender * valid[sender])
 
@@ -245,6 +359,11 @@ class ImpulseEvidence(Evidence):
             after = torch.baddbmm(before, change, effect.flatten(2), alpha=-1)
             out.append(after.view(*change.size()[:2], *errors.size()[1:]))
         return out[0], out[1]
+
+
+def _centred(value: Tensor) -> Tensor:
+    """Less its mean over transitions, the last dimension but one."""
+    return value - value.mean(-2, keepdim=True)
 
 
 def shortest_distance(dtype: torch.dtype) -> float:

@@ -7,8 +7,7 @@ from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
 from pyg_fnri.inference.evidence import DecoderEvidence, Evidence
-from pyg_fnri.inference.impulses import (ImpulseEvidence, Transitions,
-                                         hermite_path)
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions, find_path
 from pyg_fnri.inference.likelihood import (AnnealingStep, Objective,
                                            StudentErrors, fit_errors,
                                            without_prior)
@@ -95,8 +94,7 @@ def _refined(model: RelationalAutoEncoder, data: Data,
     search, layer = GraphSearch(model, data), model.decoder.layer
     choices, mass = search.choices, known_masses(data)
     if isinstance(layer, ForceLawDecoder):
-        transitions = Transitions(
-            hermite_path([data.x], layer.interval, layer.walls), choices, mass)
+        transitions = Transitions(find_path(layer, [data.x]), choices, mass)
         impulses = ImpulseEvidence(transitions, layer)
         if annealing:
             impulses = find_graphs(search, impulses, annealing, num_restarts,

@@ -98,6 +98,8 @@ def bases(options: Tensor) -> list[Tensor]:
 def in_basis(evidence: ImpulseEvidence, basis: Tensor) -> ImpulseEvidence:
     out = copy.copy(evidence)
     out.effect = torch.einsum('kc,vc...->vk...', basis, evidence.effect)
+    if evidence.even is not None:
+        out.even = torch.einsum('kc,vc...->vk...', basis, evidence.even)
     return out
 
 

@@ -10,13 +10,13 @@ from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
 from pyg_fnri.inference.impulses import (ImpulseEvidence, Transitions,
-                                         hermite_path, shortest_distance)
+                                         find_path, shortest_distance)
 from pyg_fnri.inference.likelihood import (EVIDENCE_WEIGHT, AnnealingStep,
                                            Objective, StudentErrors,
                                            fit_student, some)
 from pyg_fnri.inference.refine import find_graphs
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, PairTerm,
+from pyg_fnri.nn import (EvenLaw, ForceLaw, ForceLawDecoder, PairTerm,
                          RelationalAutoEncoder, known_masses)
 
 #: Slower than in refinement: laws and graphs have to find each other.
@@ -118,15 +118,14 @@ class LawFit:
         self.layer = layer
         self.search = GraphSearch(model, data)
         frames = [data[key] for key in ('x', 'y') if data.get(key) is not None]
-        self.transitions = Transitions(
-            hermite_path(frames, layer.interval, layer.walls),
-            self.search.choices, known_masses(data))
+        self.transitions = Transitions(find_path(layer, frames),
+                                       self.search.choices, known_masses(data))
 
     def fit_units(self) -> None:
         """Adapts the laws' scale and range to the units of the data."""
         fit_scale(self.layer, self.transitions)
-        for law in self.layer.tables():
-            fit_range(law, self.transitions)
+        for term, law in self.layer.pair_terms():
+            fit_range(law, self.transitions, term)
 
     def maximise(self, step: AnnealingStep, generator: torch.Generator,
                  num_transitions: int = 16) -> None:
@@ -226,8 +225,10 @@ def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
                             device=generator.device)
     picked = usable[picked[:min(num_transitions, most)].to(usable.device)]
     taken = transitions.take(picked)
-    design = _columns(layer, taken, channels)
+    design = torch.stack(_columns(layer, taken, channels))
     target = (taken.change / layer.scale).transpose(0, 1).flatten(1)
+    if 'own rate' in layer.terms:
+        design, target = design - design.mean(0), target - target.mean(0)
     valid = taken.valid.t().unsqueeze(-1)  # [T, num_nodes, 1]
     tables, num_channels = layer.tables(), channels.size(1)
     penalty = torch.block_diag(*[
@@ -291,10 +292,25 @@ def _columns(layer: ForceLawDecoder, transitions: Transitions,
 
 def _table_columns(term: PairTerm, law: ForceLaw, transition: Transitions,
                    channels: Tensor) -> Tensor:
-    num_choices, knots = channels.size(0), law.num_knots
-    first, weight = law.interpolation(transition.distance[:, 0])
+    on_receiver = _entries(term, law, transition)
+    on_sender = None if term.odd else _entries(term, law, transition, True)
+    tables = [
+        None if of is None else channels[:, None, :, None] * of.unsqueeze(2)
+        for of in (on_receiver, on_sender)
+    ]
+    return transition.sum_at_particles(*tables)
+
+
+def _entries(term: PairTerm, law: ForceLaw, transition: Transitions,
+             at_sender: bool = False) -> Tensor:
+    """What a unit of each entry of a table does to one end of each choice,
+    :obj:`[V, F, num_values]`."""
+    distance = transition.distances(term, at_sender=at_sender)
+    num_choices, knots = len(distance), law.num_knots
+    first, weight = law.interpolation(distance[:, 0])
     # [V, points, 4, P, F]: an entry's part in shift and impulse.
-    effect = transition.unit_effects(term)[:, 0].transpose(-1, -2)
+    effect = transition.unit_effects(term, at_sender=at_sender)
+    effect = effect[:, 0].transpose(-1, -2)
     num_vectors = effect.size(2)
     part = weight[..., None, None] * effect.unsqueeze(2)
     entry = first.unsqueeze(-1) + torch.arange(4, device=first.device)
@@ -303,23 +319,35 @@ def _table_columns(term: PairTerm, law: ForceLaw, transition: Transitions,
     table = part.new_zeros(num_choices * knots, num_vectors, part.size(-1))
     table.index_add_(0, entry.flatten(), part.flatten(0, 2))
     table = table.view(num_choices, knots, num_vectors, -1)
-    table = table.transpose(1, 3).flatten(2)  # [V, F, P * knots]
-    table = channels[:, None, :, None] * table.unsqueeze(2)
-    return transition.sum_at_particles(table)
+    return table.transpose(1, 3).flatten(2)
 
 
 def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
     """Sets the typical changes by forces: the median absolute one of those that
     are no rounding, as most particles may move freely."""
-    change = transitions.change[transitions.valid].abs()
-    position, velocity = change.chunk(2, dim=-1)
-    scale = torch.stack([_typical(position), _typical(velocity)])
+    change = _by_pairs(layer, transitions)[transitions.valid].abs()
+    quantities = change.chunk(layer.order, dim=-1)
+    scale = torch.stack([_typical(quantity) for quantity in quantities])
     if not bool((scale > 0).all()):  # Or there are none: NaN.
         raise ValueError(
             "No particle moves as if a force acted on it, or all may meet a "
             "wall in all transitions; check half_width and the interval "
             "between two frames.")
-    layer.scale.copy_(scale.repeat_interleave(position.size(1)))
+    layer.scale.copy_(scale.repeat_interleave(quantities[0].size(1)))
+
+
+def _by_pairs(layer: ForceLawDecoder, transitions: Transitions) -> Tensor:
+    """The changes, of first order less what particles do by themselves."""
+    change = transitions.change
+    if layer.order == 2:
+        return change
+    columns = [transitions.node_columns(term) for term, _ in layer.node_terms()]
+    parts = torch.cat([change.unsqueeze(-1), *columns], dim=-1)
+    if 'own rate' in layer.terms:
+        parts = parts - parts.mean(1, keepdim=True)
+    rows = parts.flatten(0, 2).double()
+    found = torch.linalg.lstsq(rows[:, 1:], rows[:, :1]).solution
+    return parts[..., 0] - (parts[..., 1:] @ found.to(parts)).squeeze(-1)
 
 
 def _typical(change: Tensor) -> Tensor:
@@ -330,7 +358,7 @@ def _typical(change: Tensor) -> Tensor:
     return 1.4826 * change[change > LEAST_CHANGE * middle].median()
 
 
-def fit_range(law: ForceLaw, transitions: Transitions) -> None:
+def fit_range(law: ForceLaw, transitions: Transitions, term: PairTerm) -> None:
     r"""Moves the table to the distances of pairs, in any unit: by the power of
     ten that brings their median within :math:`\sqrt{10}` of its place. Laws
     that are moved are zero again; known ones stay if off by a factor below ten.
@@ -339,9 +367,13 @@ def fit_range(law: ForceLaw, transitions: Transitions) -> None:
         outside = (distance < law.min_distance) | (distance > law.max_distance)
         return outside.double().mean().item()
 
-    seen = _seen_distances(transitions)
+    seen = _seen_distances(transitions, term)
     median = seen.median().item()  # Of no distance: NaN.
     if not 0 < median < math.inf:
+        return
+    if isinstance(law, EvenLaw):
+        if not bool(law.value.any()):
+            law.stretch(seen.max().item())
         return
     length = math.log10(law.max_distance / law.min_distance)
     shift = math.log10(median / law.min_distance) - PLACE * length
@@ -363,11 +395,12 @@ def fit_range(law: ForceLaw, transitions: Transitions) -> None:
             stacklevel=2)
 
 
-def _seen_distances(transitions: Transitions) -> Tensor:
+def _seen_distances(transitions: Transitions, term: PairTerm) -> Tensor:
     """Distances of pairs half-way between two frames, off walls; of many, some.
     """
     choices, valid = transitions.choices, transitions.valid
-    seen = transitions.distance[..., transitions.distance.size(-1) // 2]
+    seen = transitions.distances(term)
+    seen = seen[..., seen.size(-1) // 2]
     seen = seen[valid[choices.receiver] & valid[choices.sender]]
     seen = seen[seen > 2 * shortest_distance(seen.dtype)]
     return some(seen, NUM_DISTANCES)

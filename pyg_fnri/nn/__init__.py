@@ -8,17 +8,19 @@ from pyg_fnri.nn.linear_step import (LinearStep, OverLinearStep,
                                      ResidualEncoder, Walls)
 from pyg_fnri.nn.models import FNRI, NRI, SFNRI, RelationalAutoEncoder
 from pyg_fnri.nn.multiplex_conv import MultiplexConv
+from pyg_fnri.nn.rate_law import EvenLaw, RateLawDecoder
 from pyg_fnri.nn.recurrent import RecurrentConv, RecurrentDecoder
 from pyg_fnri.nn.scaling import (MinMaxScaling, Scaling, StandardScaling,
                                  known_masses, per_mass)
 from pyg_fnri.nn.terms import Central, NodeTerm, PairTerm, ParticleTerm, Term
 
 __all__ = [
-    'CNNEncoder', 'CategoricalLatent', 'Central', 'Decoder', 'Encoder', 'FNRI',
-    'ForceLaw', 'ForceLawDecoder', 'Latent', 'LinearStep', 'MLP', 'MLPEncoder',
-    'MinMaxScaling', 'MultiplexConv', 'NRI', 'NodeTerm', 'OverLinearStep',
-    'PairTerm', 'ParticleTerm', 'RecurrentConv', 'RecurrentDecoder',
-    'RelationalAutoEncoder', 'ResidualEncoder', 'ResidualForceLaws',
-    'RolloutDecoder', 'SFNRI', 'ScatterSum', 'Scaling', 'SigmoidLatent',
-    'StandardScaling', 'Term', 'Walls', 'known_masses', 'per_mass'
+    'CNNEncoder', 'CategoricalLatent', 'Central', 'Decoder', 'Encoder',
+    'EvenLaw', 'FNRI', 'ForceLaw', 'ForceLawDecoder', 'Latent', 'LinearStep',
+    'MLP', 'MLPEncoder', 'MinMaxScaling', 'MultiplexConv', 'NRI', 'NodeTerm',
+    'OverLinearStep', 'PairTerm', 'ParticleTerm', 'RateLawDecoder',
+    'RecurrentConv', 'RecurrentDecoder', 'RelationalAutoEncoder',
+    'ResidualEncoder', 'ResidualForceLaws', 'RolloutDecoder', 'SFNRI',
+    'ScatterSum', 'Scaling', 'SigmoidLatent', 'StandardScaling', 'Term',
+    'Walls', 'known_masses', 'per_mass'
 ]

@@ -11,7 +11,7 @@ from pyg_fnri.nn.aggr import ScatterSum
 from pyg_fnri.nn.linear_step import Walls
 from pyg_fnri.nn.multiplex_conv import MultiplexConv, check_edge_attr
 from pyg_fnri.nn.scaling import Scaling
-from pyg_fnri.nn.terms import Central, NodeTerm, PairTerm, Term
+from pyg_fnri.nn.terms import Central, NodeTerm, PairTerm, ParticleTerm, Term
 
 
 class ForceLaw(torch.nn.Module):
@@ -73,10 +73,7 @@ class ForceLaw(torch.nn.Module):
     def interpolation(self, distance: Tensor) -> tuple[Tensor, Tensor]:
         """The first :obj:`[*]` of the four entries of the table that a law
         depends on, and their weights :obj:`[*, 4]`."""
-        step = math.log(
-            self.max_distance / self.min_distance) / (self.num_knots - 1)
-        place = (distance.clamp(self.min_distance, self.max_distance) /
-                 self.min_distance).log() / step
+        place = self._place(distance)
         # NaN has a place in the table, but weights that are NaN.
         second = place.nan_to_num().floor().clamp(1, self.num_knots - 3)
         t = place - second
@@ -89,6 +86,13 @@ class ForceLaw(torch.nn.Module):
                               (1 - s) * t * (t + 1) / 2 + s * t *
                               (2 - t), s * t * (t - 1) / 2], dim=-1)
         return second.long() - 1, weight
+
+    def _place(self, distance: Tensor) -> Tensor:
+        """In the table, from 0 to the number of knots less 1."""
+        step = math.log(
+            self.max_distance / self.min_distance) / (self.num_knots - 1)
+        return (distance.clamp(self.min_distance, self.max_distance) /
+                self.min_distance).log() / step
 
     def extra_repr(self) -> str:
         return (f"{self.num_channels}, min_distance={self.min_distance}, "
@@ -114,6 +118,10 @@ class ForceLawDecoder(MessagePassing):
         terms: Names of further :class:`Term` classes.
         **kwargs: Arguments of :class:`torch_geometric.nn.MessagePassing`.
     """
+    #: Of the derivative by time that laws and terms add up to.
+    order = 2
+    #: Whether the position is an angle.
+    circle = False
     scale: Tensor
 
     def __init__(self, law: ForceLaw, scaling: Scaling, interval: float = 0.1,
@@ -121,9 +129,7 @@ class ForceLawDecoder(MessagePassing):
                  terms: Sequence[str] = (), **kwargs: Any) -> None:
         kwargs.setdefault('aggr', ScatterSum())
         super().__init__(node_dim=0, **kwargs)
-        if scaling.num_features % 2:
-            raise ValueError(f"Expected positions and as many velocities, but "
-                             f"got {scaling.num_features} features.")
+        nowhere, _ = self.split(torch.zeros(scaling.num_features))
         if not 0 < interval < math.inf or num_substeps < 1:
             raise ValueError(f"Expected a positive interval and at least one "
                              f"substep, but got {interval} and {num_substeps}.")
@@ -139,7 +145,7 @@ class ForceLawDecoder(MessagePassing):
             self.walls.lower.fill_(-half_width)
             self.walls.upper.fill_(half_width)
         #: Typical change of a free particle's state by forces in an interval.
-        self.register_buffer('scale', torch.ones(scaling.num_features))
+        self.register_buffer('scale', torch.ones(self.order * len(nowhere)))
         #: Further laws :obj:`[num_channels * P, num_knots]` of pair terms and
         #: coefficients :obj:`[P]` of node terms, by name.
         self.laws = torch.nn.ModuleDict()
@@ -155,6 +161,23 @@ class ForceLawDecoder(MessagePassing):
         for value in self.coefficients.values():
             torch.nn.init.zeros_(value)
 
+    def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Positions, and what terms know as velocities, of features."""
+        if x.size(-1) % 2:
+            raise ValueError(f"Expected positions and as many velocities, but "
+                             f"got {x.size(-1)} features.")
+        position, velocity = x.chunk(2, dim=-1)
+        return position, velocity
+
+    def candidates(self) -> list[str]:
+        """Names of the terms that laws of this order can have."""
+        nowhere = self.split(torch.zeros(self.scaling.num_features))
+        return [
+            name for name, term in Term.known.items()
+            if self.order in term.orders and (issubclass(term, ParticleTerm) or
+                                              term().vectors(*nowhere).size(-1))
+        ]
+
     def add_term(self, name: str) -> None:
         """Adds a term of coefficients that are zero."""
         if name not in Term.known:
@@ -162,11 +185,11 @@ class ForceLawDecoder(MessagePassing):
                              f"{', '.join(Term.known)}.")
         term, law = Term.known[name](), self.law
         if isinstance(term, (PairTerm, NodeTerm)):
-            nowhere = law.value.new_zeros(self.scaling.num_features // 2)
-            width = term.vectors(nowhere, nowhere).size(-1)
+            nowhere = self.split(law.value.new_zeros(self.scaling.num_features))
+            width = term.vectors(*nowhere).size(-1)
             if isinstance(term, PairTerm):
-                table = ForceLaw(law.num_channels * width, law.min_distance,
-                                 law.max_distance, law.num_knots)
+                table = type(law)(law.num_channels * width, law.min_distance,
+                                  law.max_distance, law.num_knots)
                 self.laws[name] = table.to(law.value)
             else:
                 self.coefficients[name] = torch.nn.Parameter(
@@ -199,7 +222,7 @@ class ForceLawDecoder(MessagePassing):
         """The change of states :obj:`[num_nodes, (num_steps,) 2D]`, in the
         model's units, by weights :obj:`[num_edges, num_channels]`."""
         check_edge_attr(edge_attr, edge_index, self.law.num_channels)
-        position, velocity = self.scaling.inverse(x).chunk(2, dim=-1)
+        position, velocity = self.split(self.scaling.inverse(x))
         step = self.interval / self.num_substeps
         force = self._force(position, velocity, edge_index, edge_attr)
         for _ in range(self.num_substeps):
@@ -222,10 +245,14 @@ class ForceLawDecoder(MessagePassing):
             out = out + term.vectors(position, velocity) @ value
         return out
 
+    def between(self, receiver: Tensor, sender: Tensor) -> Tensor:
+        """From sender to receiver; on the circle, the shorter way."""
+        return wrapped(receiver - sender) if self.circle else receiver - sender
+
     def message(self, position_i: Tensor, position_j: Tensor,
                 velocity_i: Tensor, velocity_j: Tensor,
                 edge_attr: Tensor) -> Tensor:
-        offset = position_i - position_j  # [num_edges, (T,) D]
+        offset = self.between(position_i, position_j)  # [num_edges, (T,) D]
         # As good as 0 in any unit, but gradients stay finite.
         least = self.law.min_distance / 3e4
         distance = offset.norm(dim=-1).clamp(min=least)
@@ -234,9 +261,10 @@ class ForceLawDecoder(MessagePassing):
         force = (weight * self.law(distance)).sum(0)  # [num_edges, (T,)]
         out = (force / distance).unsqueeze(-1) * offset
         for term, table in self.pair_terms()[1:]:
-            law = table(distance).unflatten(0, (len(weight), -1))
+            apart = position_j if term.of_sender else offset
+            law = table(apart.norm(dim=-1)).unflatten(0, (len(weight), -1))
             force = (weight.unsqueeze(1) * law).sum(0).movedim(0, -1)
-            vectors = term.vectors(offset, velocity_i - velocity_j)
+            vectors = term.vectors(apart, velocity_i - velocity_j)
             out = out + (vectors @ force.unsqueeze(-1)).squeeze(-1)
         return out
 
@@ -277,3 +305,8 @@ class ResidualForceLaws(ForceLawDecoder):
     def _silence(self) -> None:
         for parameter in self.network.node_mlp[-1].parameters():
             torch.nn.init.zeros_(parameter)
+
+
+def wrapped(angle: Tensor) -> Tensor:
+    """From minus pi to pi."""
+    return torch.remainder(angle + math.pi, 2 * math.pi) - math.pi

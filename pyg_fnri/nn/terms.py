@@ -21,6 +21,8 @@ class Term:
     Class attributes: its :obj:`name`; :obj:`what` a finding of it says."""
     name: ClassVar[str] = ''
     what: ClassVar[str] = ''
+    #: Orders of the dynamics that it can be part of.
+    orders: ClassVar[tuple[int, ...]] = (1, 2)
     #: All terms by their names, the user's own among them.
     known: ClassVar[dict[str, type['Term']]] = {}
 
@@ -34,6 +36,9 @@ class PairTerm(Term):
     """A law of the distance, for each channel, times vectors of the pair."""
     #: Whether it acts on the sender by the opposite of what the receiver feels.
     odd: ClassVar[bool] = True
+    #: Whether law and vectors are those of the sender's position, in place of
+    #: the offset.
+    of_sender: ClassVar[bool] = False
     #: Whether :meth:`vectors` looks at velocities.
     uses_velocity: ClassVar[bool] = False
 
@@ -74,6 +79,7 @@ class Transverse(PairTerm):
 class Alignment(PairTerm):
     """Along the relative velocity, like friction within pairs."""
     name = 'alignment'
+    orders = (2, )
     what = 'forces depend on velocities, like friction within pairs'
     uses_velocity = True
 
@@ -81,10 +87,36 @@ class Alignment(PairTerm):
         return velocity.unsqueeze(-1)
 
 
+class Input(PairTerm):
+    """By the sender's own state, as in networks :math:`\\dot{x} = A x`."""
+    name = 'input'
+    what = 'particles act by their state, not by differences'
+    orders = (1, )
+    odd = False
+    of_sender = True
+
+    def vectors(self, offset: Tensor, velocity: Tensor) -> Tensor:
+        return (offset / _length(offset)).unsqueeze(-1)
+
+
+class Even(PairTerm):
+    """The same on both ends, such as a coupling of phases with a lag."""
+    name = 'even'
+    what = 'both ends of a pair are pushed the same way'
+    orders = (1, )
+    odd = False
+
+    def vectors(self, offset: Tensor, velocity: Tensor) -> Tensor:
+        # On a line; elsewhere, nothing tells the direction.
+        ones = torch.ones_like(offset).unsqueeze(-1)
+        return ones[..., :ones.size(-2) == 1]
+
+
 class Drag(NodeTerm):
     r""":math:`\mathbf{v}, |\mathbf{v}| \mathbf{v}, |\mathbf{v}|^2 \mathbf{v}`:
     friction or a drive."""
     name = 'drag'
+    orders = (2, )
     what = 'forces depend on velocity, like friction or a drive'
 
     def vectors(self, position: Tensor, velocity: Tensor) -> Tensor:
@@ -96,6 +128,7 @@ class Drag(NodeTerm):
 class Turning(NodeTerm):
     """Across the velocity, in each plane, like a magnetic field."""
     name = 'turning'
+    orders = (2, )
     what = 'forces act across the velocity, like a magnetic field'
 
     def vectors(self, position: Tensor, velocity: Tensor) -> Tensor:
@@ -115,6 +148,24 @@ class Field(NodeTerm):
             axes.expand(*position.size()[:-1], *axes.size()),
             linear.flatten(-2), (_length(position)**2 * position).unsqueeze(-1)
         ], dim=-1)
+
+
+class Drive(NodeTerm):
+    """Rates of its own, which constants among the features tell."""
+    name = 'drive'
+    what = 'particles move by themselves at the rates given'
+    orders = (1, )
+
+    def vectors(self, position: Tensor, velocity: Tensor) -> Tensor:
+        axes = torch.eye(position.size(-1)).to(position)
+        return (axes.unsqueeze(-1) * velocity[..., None, None, :]).flatten(-2)
+
+
+class OwnRate(ParticleTerm):
+    """A constant rate of each particle, whatever the others do."""
+    name = 'own rate'
+    what = 'particles move by themselves at different rates'
+    orders = (1, )
 
 
 class Response(ParticleTerm):

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 from pyg_fnri.datasets.spec import Systems, frame_interval
-from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, RelationalAutoEncoder,
-                         ResidualForceLaws, RolloutDecoder)
+from pyg_fnri.nn import (EvenLaw, ForceLaw, ForceLawDecoder, RateLawDecoder,
+                         RelationalAutoEncoder, ResidualForceLaws,
+                         RolloutDecoder)
 from pyg_fnri.nn.models import MODELS
 from pyg_fnri.training.recipes import RECIPES, Recipe
 
@@ -97,12 +98,18 @@ class Config:
                                               self.num_observed,
                                               self.num_edge_types)
             if self.laws is not None:
-                law = ForceLaw(model.latent.num_channels)
-                if self.residual is None:
-                    layer = ForceLawDecoder(law, model.scaling, **self.laws)
+                settings = dict(self.laws)
+                order = settings.pop('order', 2)
+                on_line = order == 1 and settings.pop('on_line', False)
+                law = (EvenLaw if on_line else ForceLaw)(
+                    model.latent.num_channels)
+                if order == 1:
+                    layer = RateLawDecoder(law, model.scaling, **settings)
+                elif self.residual is None:
+                    layer = ForceLawDecoder(law, model.scaling, **settings)
                 else:
                     layer = ResidualForceLaws(law, model.scaling, self.residual,
-                                              **self.laws)
+                                              **settings)
                 model.decoder = RolloutDecoder(layer)
             if self.residual is not None:  # Which alone is to be trained.
                 model.encoder.requires_grad_(False)
