@@ -200,6 +200,8 @@ class ImpulseEvidence(Evidence):
                  layer: ForceLawDecoder) -> None:
         self.transitions = transitions
         self.scale = layer.scale
+        #: Whether masses are to be found along with graphs.
+        self.responds = 'response' in layer.terms
         change = transitions.change
         for term, value in layer.node_terms():
             change = change - transitions.node_columns(term) @ value

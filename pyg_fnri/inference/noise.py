@@ -53,7 +53,7 @@ class DecorrelatedEvidence(ImpulseEvidence):
     """Made by :func:`decorrelated`."""
     def __init__(self, evidence: ImpulseEvidence, correlation: Tensor) -> None:
         self.transitions = transitions = evidence.transitions
-        self.scale = evidence.scale
+        self.scale, self.responds = evidence.scale, False
         choices = transitions.choices
         factor = _factor(transitions, correlation)
         self.change = _solve(factor,

@@ -14,6 +14,7 @@ from pyg_fnri.inference.likelihood import (AnnealingStep, Objective,
                                            without_prior)
 from pyg_fnri.inference.noise import decorrelated
 from pyg_fnri.inference.relaxation import relax_and_sweep
+from pyg_fnri.inference.responses import fit_responses
 from pyg_fnri.inference.search import GraphSearch, Refined
 from pyg_fnri.nn import ForceLawDecoder, RelationalAutoEncoder, known_masses
 from pyg_fnri.nn.latent import most_probable
@@ -26,6 +27,9 @@ ANNEALING = tuple(
 
 #: Times the fitted scale, and how often it is fitted to better graphs' errors.
 WIDENING, NUM_FITS = (30.0, 10.0, 5.0, 3.0, 2.0, 1.0), 2
+
+#: How often masses are fitted to graphs, and graphs to masses.
+NUM_ALTERNATIONS = 3
 
 #: Times the median cost from which on a system stands out, and starts that have
 #: to find its best graph then.
@@ -117,6 +121,9 @@ def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
     best. Returns the evidence used in the end, its errors independent."""
     seen = evidence
     relax_and_sweep(search, evidence, annealing)
+    for _ in range(NUM_ALTERNATIONS if evidence.responds else 0):
+        fit_responses(evidence, search.channels)
+        relax_and_sweep(search, evidence, annealing)
     for _ in range(NUM_FITS):
         seen = decorrelated(evidence, evidence.errors(search.channels))
         cost = _likelihood(search, seen, annealing[-1])
@@ -124,6 +131,8 @@ def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
             break
         annealing = [cost.widened(factor) for factor in WIDENING]
         relax_and_sweep(search, seen, annealing)
+        if evidence.responds:
+            fit_responses(evidence, search.channels)
     _refine_by_restarts(search, seen, annealing, num_restarts, generator)
     return seen
 

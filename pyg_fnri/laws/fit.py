@@ -15,6 +15,7 @@ from pyg_fnri.inference.likelihood import (EVIDENCE_WEIGHT, AnnealingStep,
                                            Objective, StudentErrors,
                                            fit_student)
 from pyg_fnri.inference.refine import find_graphs
+from pyg_fnri.inference.responses import fit_responses
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, PairTerm,
                          RelationalAutoEncoder, known_masses)
@@ -132,6 +133,16 @@ class LawFit:
         are quicker, and shake laws out of local optima."""
         fit_laws(self.layer, self.transitions, self.search.channels,
                  self.bounded(step), generator, num_transitions)
+        self.respond()
+
+    def respond(self) -> None:
+        """Fits masses, if they are sought; in the mean, laws are those of 1 kg.
+        """
+        evidence = self.evidence()
+        if evidence.responds:
+            fit_responses(evidence, self.search.channels)
+            mass = self.transitions.mass
+            self.transitions.mass = mass / mass.log().mean().exp()
 
     def expect(self, step: AnnealingStep,
                evidence: ImpulseEvidence | None = None) -> None:
