@@ -14,7 +14,6 @@ from pyg_fnri.inference.likelihood import (AnnealingStep, Objective,
                                            without_prior)
 from pyg_fnri.inference.noise import decorrelated
 from pyg_fnri.inference.relaxation import relax_and_sweep
-from pyg_fnri.inference.responses import fit_responses
 from pyg_fnri.inference.search import GraphSearch, Refined
 from pyg_fnri.nn import ForceLawDecoder, RelationalAutoEncoder, known_masses
 from pyg_fnri.nn.latent import most_probable
@@ -122,7 +121,7 @@ def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
     seen = evidence
     relax_and_sweep(search, evidence, annealing)
     for _ in range(NUM_ALTERNATIONS if evidence.responds else 0):
-        fit_responses(evidence, search.channels)
+        evidence.settle(search.channels)
         relax_and_sweep(search, evidence, annealing)
     for _ in range(NUM_FITS):
         seen = decorrelated(evidence, evidence.errors(search.channels))
@@ -131,8 +130,7 @@ def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
             break
         annealing = [cost.widened(factor) for factor in WIDENING]
         relax_and_sweep(search, seen, annealing)
-        if evidence.responds:
-            fit_responses(evidence, search.channels)
+        seen.settle(search.channels)
     _refine_by_restarts(search, seen, annealing, num_restarts, generator)
     return seen
 
@@ -147,7 +145,7 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
     last = annealing[-1]
     stages = [*without_prior(annealing[:-1]), last]
     owner = search.system[search.choices.receiver]
-    best_cost = search.cost(evidence, last)
+    best_cost, transitions = search.cost(evidence, last), evidence.transitions
     times_found = torch.ones_like(best_cost)
     size = search.system.bincount(minlength=search.num_systems)
     settled = size == 0  # Numbers of systems may have gaps.
@@ -156,7 +154,7 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
         if bool(settled.all()):
             break
         search.active = ~settled[owner]
-        best = search.choice
+        best, best_mass = search.choice, transitions.mass
         search.choice = torch.where(search.active, search.draw(generator), best)
         if number % 2 == 0:
             drawn = one_hot(search.choice, len(search.options))
@@ -165,13 +163,18 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
         else:
             for stage in stages:
                 search.sweep(evidence, stage)
-        search.sweep(evidence, last)
+        for _ in range(2 if evidence.responds else 1):
+            evidence.settle(search.channels)
+            search.sweep(evidence, last)
+        evidence.settle(search.channels)
         cost = search.cost(evidence, last)
         other = torch.zeros_like(settled)
         other[owner[search.choice != best]] = True
         better = other & (cost < best_cost)
         search.choice = torch.where(better[owner], search.choice, best)
         best_cost = torch.where(better, cost, best_cost)
+        transitions.mass = torch.where(better[search.system], transitions.mass,
+                                       best_mass)
         times_found = torch.where(better, 1, times_found + ~other)
         typical = (best_cost / size).median()
         settled |= (times_found >= 2) & (best_cost / size <= OUTLYING * typical)

@@ -15,7 +15,6 @@ from pyg_fnri.inference.likelihood import (EVIDENCE_WEIGHT, AnnealingStep,
                                            Objective, StudentErrors,
                                            fit_student)
 from pyg_fnri.inference.refine import find_graphs
-from pyg_fnri.inference.responses import fit_responses
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, PairTerm,
                          RelationalAutoEncoder, known_masses)
@@ -140,7 +139,7 @@ class LawFit:
         """
         evidence = self.evidence()
         if evidence.responds:
-            fit_responses(evidence, self.search.channels)
+            evidence.settle(self.search.channels)
             mass = self.transitions.mass
             self.transitions.mass = mass / mass.log().mean().exp()
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width
-from pyg_fnri.inference.responses import robust_fit
+from pyg_fnri.inference.impulses import SPREAD
+from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width, robust_fit
 from pyg_fnri.laws.fit import LawFit, mean_by_system
 from pyg_fnri.nn import NodeTerm, PairTerm, Term
 
@@ -75,7 +75,8 @@ def find_missing_terms(fit: LawFit, channels: Tensor, seen: Tensor,
     while left:
         tried = []
         for name, columns in left.items():
-            part = _part(columns, missed, seen, name == 'response')
+            part = _part(columns, missed, seen,
+                         SPREAD if name == 'response' else None)
             gain = torch.zeros_like(missed[..., 0])
             for errors, sign in ((missed, 1), (missed - part, -1)):
                 nll = cauchy_nll(errors, cauchy_width(errors[seen]))
@@ -98,8 +99,8 @@ def find_missing_terms(fit: LawFit, channels: Tensor, seen: Tensor,
 
 
 def _part(columns: Tensor, missed: Tensor, seen: Tensor,
-          per_particle: bool = False) -> Tensor:
-    constants = robust_fit(columns, missed, seen, per_particle)
+          spread: float | None = None) -> Tensor:
+    constants = robust_fit(columns, missed, seen, spread)
     return torch.einsum('ntdp,np->ntd', columns, constants)
 
 
