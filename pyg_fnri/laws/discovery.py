@@ -17,7 +17,7 @@ from pyg_fnri.laws.disentangle import (MAX_ROUNDS, NUM_TRIED, REANNEALING,
 from pyg_fnri.laws.fit import (EM_ANNEALING, LawFit, Progress, State,
                                fit_force_laws, mean_by_system)
 from pyg_fnri.laws.missing_terms import (Estimate, find_missing_terms,
-                                         mean_of_systems)
+                                         leaves_unexplained, mean_of_systems)
 from pyg_fnri.metrics import assign
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Term
 
@@ -168,10 +168,17 @@ def select_terms(model: RelationalAutoEncoder, data: tuple[Data, Data],
             step = Step(name, size, lead, lead.mean > 2 * lead.error)
             trials.append(_Trial(step, fit, judge, found, fit.state))
 
-        for finding in missing[:NUM_TRIED]:
-            layer.add_term(finding.name)
-            attempt(finding.name, finding.size, fit, judge)
-            layer.drop_term(finding.name)
+        sizes = {finding.name: finding.size for finding in missing}
+        if leaves_unexplained(judge, judge.search.channels):
+            # Laws and graphs may hide what they lack.
+            sizes = {
+                name: 0.0
+                for name in known if name not in layer.terms
+            } | sizes
+        for name, size in sizes.items():
+            layer.add_term(name)
+            attempt(name, size, fit, judge)
+            layer.drop_term(name)
             fit.state = before
         if model.latent.undirected and ONE_WAY in names:
             model.latent.undirected = False

@@ -20,6 +20,9 @@ MIN_SIZE = 0.02
 #: Standard errors that one gain has to exceed, as several terms are tried, and
 #: all those among which the greatest decides.
 MIN_SIGNIFICANCE, MORE_THAN_CHANCE = 3.0, 2.0
+#: The share that laws may leave unexplained, unless it is noise: the
+#: correlation between successive errors above which it is none.
+MAX_UNEXPLAINED, MIN_PERSISTENCE = 0.05, 0.3
 
 
 class Estimate(NamedTuple):
@@ -96,6 +99,20 @@ def find_missing_terms(fit: LawFit, channels: Tensor, seen: Tensor,
         found.append(finding)
         del left[finding.name]
     return found
+
+
+def leaves_unexplained(fit: LawFit, channels: Tensor) -> bool:
+    """Whether laws leave much unexplained that is no noise, as errors go on
+    from one transition to the next."""
+    evidence, valid = fit.evidence(), fit.transitions.valid
+    errors = evidence.errors(channels).chunk(2, dim=-1)[1]
+    share = errors[valid].abs().median() / evidence.change.chunk(
+        2, dim=-1)[1][valid].abs().median()
+    limit = 3 * cauchy_width(errors[valid])
+    errors = errors.clamp(-limit, limit).double()
+    product = (errors[:, 1:] * errors[:, :-1]).sum()
+    persistence = product / errors.square().sum().clamp(min=1e-300)
+    return bool((share > MAX_UNEXPLAINED) & (persistence > MIN_PERSISTENCE))
 
 
 def _part(columns: Tensor, missed: Tensor, seen: Tensor,
