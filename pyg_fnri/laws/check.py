@@ -195,12 +195,13 @@ def check_laws(laws: RelationalAutoEncoder, networks: RelationalAutoEncoder,
         particles=much.double().mean().item(), persistence=_persistence(
             missed['laws'][1]), at_walls=mean_of_systems(at_walls)
         if len(at_walls) >= MIN_AT_WALLS else None,
-        one_way=mean_of_systems(score['laws'] - score['one way']) if 'one way'
-        in score else None, findings=tuple(_missing(laws, data, graph)))
+        one_way=mean_of_systems(score['laws'] - score['one way'])
+        if 'one way' in score else None,
+        findings=tuple(missing_from_laws(laws, data, graph)))
 
 
-def _missing(model: RelationalAutoEncoder, data: Batch,
-             edge_type: Tensor) -> list[Finding]:
+def missing_from_laws(model: RelationalAutoEncoder, data: Batch,
+                      edge_type: Tensor) -> list[Finding]:
     fit = LawFit(model, data)
     channels = model.latent.encode_types(edge_type)[fit.search.choices.edge]
     observed = (fit.transitions.frame < GAP).expand_as(fit.transitions.valid)

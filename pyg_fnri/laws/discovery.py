@@ -12,8 +12,7 @@ from pyg_fnri.inference.likelihood import (AnnealingStep, cauchy_nll,
                                            cauchy_width, without_prior)
 from pyg_fnri.inference.refine import ANNEALING, find_graphs
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.laws.disentangle import (MAX_ROUNDS, NUM_TRIED, REANNEALING,
-                                       disentangle)
+from pyg_fnri.laws.disentangle import MAX_ROUNDS, REANNEALING, disentangle
 from pyg_fnri.laws.fit import (EM_ANNEALING, LawFit, Progress, State,
                                fit_force_laws, mean_by_system)
 from pyg_fnri.laws.missing_terms import (Estimate, find_missing_terms,
