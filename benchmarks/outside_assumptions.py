@@ -18,7 +18,7 @@ import torch
 from tables import MISSING, load, make_parser, publish, run_study
 
 from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.inference import check_motion, refine
+from pyg_fnri.inference import find_motion, refine
 from pyg_fnri.laws import check_laws, discover_force_laws
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.simulation import (Charge, Force, Kuramoto, Newtonian, SoftCharge,
@@ -187,11 +187,11 @@ def run(name: str, scale: str, place: Path, root: str) -> dict[str, Any]:
         for key in ('max_steps', 'hidden_channels', 'batch_size')
     }
     try:
-        check_motion(systems.x, train.frame_interval)
+        motion = find_motion(systems.x, train.frame_interval)
         config = Config.for_dataset(train, 49, options=options)
         networks = fit(config, train, val, str(place), overwrite=True)
         laws = networks.with_laws(interval=train.frame_interval,
-                                  half_width=case.half_width)
+                                  half_width=case.half_width, **motion)
         discover_force_laws(laws.model, systems,
                             torch.Generator().manual_seed(0))
         check = check_laws(laws.model, networks.model, held_out,

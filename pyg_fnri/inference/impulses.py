@@ -1,15 +1,15 @@
 """The evidence of force laws, by the impulse of each pair between frames."""
 import copy
 from collections.abc import Sequence
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pyg_fnri.inference.evidence import Evidence, Pairs
-from pyg_fnri.inference.likelihood import cauchy_width
-from pyg_fnri.nn import (Central, ForceLaw, ForceLawDecoder, NodeTerm, PairTerm,
+from pyg_fnri.inference.likelihood import Objective, cauchy_width, robust_fit
+from pyg_fnri.nn import (Central, ForceLawDecoder, NodeTerm, PairTerm,
                          RateLawDecoder, Walls)
 from pyg_fnri.nn.force_law import wrapped
 
@@ -20,8 +20,16 @@ GAP = 1_000_000
 #: are looked up at once, to save memory.
 NUM_POINTS, NUM_DISTANCES = 3, 500_000
 
+#: How far from 1 a response is expected to be (a particle that felt hardly any
+#: force tells little about itself), and is at the most; and how often it is
+#: fitted to errors of a graph that is tried.
+SPREAD, MAX_FACTOR, NUM_PROFILED = 0.5, 20.0, 3
+
 #: How far the rate of change of positions may be from the velocities given.
 MAX_SLIP = 0.1
+#: What may be left of changes that are those by velocities, and how far the
+#: radius of a circle may be from 1.
+MAX_LEFT, ROUNDNESS = 0.5, 1e-3
 
 
 class Path(NamedTuple):
@@ -62,28 +70,26 @@ def rate_path(layer: RateLawDecoder, trajectories: Sequence[Tensor]) -> Path:
     """
     if not all(bool(x.isfinite().all()) for x in trajectories):
         raise ValueError('Some values of trajectories are not finite.')
-    parts = []
+    parts: list[tuple[Tensor, ...]] = []
     for number, x in enumerate(trajectories):
         position, constants = layer.split(x)
         if layer.measured:
-            part = layer.rate(x), position.unsqueeze(2), constants.unsqueeze(2)
             kernel = x.new_ones(1, 1)
+            part = layer.rate(x), position.unsqueeze(2), constants.unsqueeze(2)
         else:
+            time, weight = _quadrature(x)
+            kernel = (layer.interval * weight).unsqueeze(-1)
             change = layer.between(position[:, 1:], position[:, :-1])
             start = position[:, :1]
             position = torch.cat([start, start + change.cumsum(1)], dim=1)
-            time, weight = _quadrature(x)
-            points = _through_nearest(position, time)
             held = constants[:, :-1, None].expand(-1, -1, len(time), -1)
-            part = change, points, held
-            kernel = (layer.interval * weight).unsqueeze(-1)
+            part = change, _through_nearest(position, time), held
         frame = torch.arange(part[0].size(1), device=x.device)
-        parts.append((number * GAP + frame, *part))
-    frames, change, position, constants = zip(*parts)
-    change = torch.cat(change, dim=1)
+        parts.append((*part, (number * GAP + frame).unsqueeze(0)))
+    change, position, constants, frame = (torch.cat(all_of, dim=1)
+                                          for all_of in zip(*parts))
     return Path(change, torch.ones_like(change[..., 0], dtype=torch.bool),
-                torch.cat(frames), torch.cat(position, dim=1),
-                torch.cat(constants, dim=1), kernel, layer.circle)
+                frame[0], position, constants, kernel, layer.circle)
 
 
 def _through_nearest(position: Tensor, time: Tensor) -> Tensor:
@@ -223,12 +229,12 @@ class Transitions:
             velocity = -velocity if at_sender else velocity
         return self._times_kernel(term.vectors(offset, velocity))
 
-    def integrate(self, term: PairTerm, law: ForceLaw,
-                  part: slice = slice(None), at_sender: bool = False) -> Tensor:
-        """What laws do to the receivers of some choices, or to their senders,
-        :obj:`[C, v, num_transitions, Q * D]`."""
+    def integrate(self, term: PairTerm, law: Tensor, part: slice = slice(None),
+                  at_sender: bool = False) -> Tensor:
+        """What laws :obj:`[C * P, v, num_transitions, points]` do to the
+        receivers of some choices, or to their senders, :obj:`[C, v,
+        num_transitions, Q * D]`."""
         unit_effects = self.unit_effects(term, part, at_sender)
-        law = law(self.distances(term, part, at_sender))
         law = law.unflatten(0, (-1, unit_effects.size(-1)))
         # Point by point: there are too few for a matrix product.
         parts = [(law[:, k, ..., p, None], unit_effects[..., p, :, k])
@@ -292,6 +298,8 @@ class ImpulseEvidence(Evidence):
                  layer: ForceLawDecoder) -> None:
         self.transitions = transitions
         self.scale = layer.scale
+        #: Whether masses are to be found along with graphs.
+        self.responds = 'response' in layer.terms
         change = transitions.change
         for term, value in layer.node_terms():
             change = change - transitions.node_columns(term) @ value
@@ -311,12 +319,14 @@ class ImpulseEvidence(Evidence):
         size = max(1, NUM_DISTANCES // max(1, distance[:1].numel()))
         for start in range(0, distance.size(0), size):
             part = slice(start, start + size)
-            for term, law in terms:
-                effect = transitions.integrate(term, law, part)
+            for of, law in terms:
+                effect = transitions.integrate(
+                    of, law(transitions.distances(of, part)), part)
                 effect = (effect / self.scale).transpose(0, 1)
                 self.effect[part] += effect
-                if self.even is not None and not term.odd:
-                    other = transitions.integrate(term, law, part, True)
+                if self.even is not None and not of.odd:
+                    other = law(transitions.distances(of, part, True))
+                    other = transitions.integrate(of, other, part, True)
                     other = (other / self.scale).transpose(0, 1)
                     self.even[part] += effect + other
         if 'own rate' in layer.terms:  # At its best, whatever the graph.
@@ -360,6 +370,38 @@ class ImpulseEvidence(Evidence):
             out.append(after.view(*change.size()[:2], *errors.size()[1:]))
         return out[0], out[1]
 
+    def profiled(self, errors: Tensor, particles: Tensor,
+                 objective: Objective) -> Tensor:
+        if not self.responds:
+            return errors
+        change = (self.change * self.transitions.valid.unsqueeze(-1))[particles]
+        change = change.unsqueeze(1)
+        explained = change - errors
+        force = explained * self.transitions.mass[particles].view(-1, 1, 1, 1)
+        for _ in range(NUM_PROFILED):
+            weight = objective.weight(errors)
+            weighted = weight * force
+            normal = (weighted * force).sum((-2, -1), True)
+            right = (weighted * (change - force)).sum((-2, -1), True)
+            further = right / (normal + 1 / (2 * SPREAD**2))
+            response = (1 + further).clamp(1 / MAX_FACTOR, MAX_FACTOR)
+            errors = change - response * force
+        return errors
+
+    def settle(self, channels: Tensor) -> None:
+        """Sets masses, if they are sought, to those by which laws and a graph
+        explain the motion best, robustly."""
+        if not self.responds:
+            return
+        transitions = self.transitions
+        missed = self.errors(channels)
+        explained = self.change * transitions.valid.unsqueeze(-1) - missed
+        force = explained * transitions.mass.view(-1, 1, 1)  # Of 1 kg.
+        further = robust_fit(force.unsqueeze(-1), missed + explained - force,
+                             transitions.valid, SPREAD)
+        response = 1 + further.squeeze(-1)
+        transitions.mass = 1 / response.clamp(1 / MAX_FACTOR, MAX_FACTOR)
+
 
 def _centred(value: Tensor) -> Tensor:
     """Less its mean over transitions, the last dimension but one."""
@@ -371,11 +413,10 @@ def shortest_distance(dtype: torch.dtype) -> float:
 
 
 @torch.no_grad()
-def velocity_slope(x: Tensor, interval: float) -> float:
-    """The rate of change of positions over the velocities given, robustly."""
-    position, velocity = x.double().chunk(2, dim=-1)
-    change = position[:, 1:] - position[:, :-1]
-    expected = interval * (velocity[:, 1:] + velocity[:, :-1]) / 2
+def _slope(change: Tensor, expected: Tensor) -> tuple[float, float]:
+    """The change over that expected, robustly, and the share of typical changes
+    that this leaves."""
+    change, expected = change.double(), expected.double()
     # Of about 1 in any unit, as widths and sums have floors.
     unit = torch.maximum(change.abs().mean(), expected.abs().mean())
     unit = unit.clamp(min=torch.finfo(unit.dtype).tiny)
@@ -386,15 +427,47 @@ def velocity_slope(x: Tensor, interval: float) -> float:
         weight = 1 / (1 + (error / cauchy_width(error)).square())
         normal = (weight * expected.square()).sum().clamp(min=1e-30)
         slope = (weight * expected * change).sum() / normal
-    return slope.item()
+    left = (change - slope * expected).abs().median() / change.abs().median()
+    return slope.item(), left.item()
 
 
-def check_motion(x: Tensor, interval: float) -> None:
-    """Raises a :class:`ValueError` if positions :obj:`x[..., :D]` in m do not
-    move at the velocities :obj:`x[..., D:]` in m/s, every :obj:`interval` s."""
-    slope = velocity_slope(x, interval)
-    if not abs(slope - 1) <= MAX_SLIP:
-        raise ValueError(f"Positions move at {slope:.2f} times the velocities "
-                         f"given, so features are no positions and velocities, "
-                         f"or the interval between two frames is another one. "
-                         f"Force laws are not for such data.")
+def find_motion(x: Tensor, interval: float) -> dict[str, Any]:
+    """How features :obj:`[num_nodes, T, F]` every :obj:`interval` s move, as
+    arguments of a decoder of laws: none for positions and their velocities,
+    which are of second order. Others are of first order, see
+    :class:`~pyg_fnri.nn.RateLawDecoder`; two with a sum of squares of 1 are an
+    angle. Raises a :class:`ValueError` if the interval must be another one."""
+    if not bool(x.isfinite().all()):
+        raise ValueError('Some values of trajectories are not finite.')
+    moves = (x != x[:, :1]).flatten(0, 1).any(0).tolist()
+    size = len(moves) - moves[::-1].index(True) if any(moves) else len(moves)
+    moving, num_constants = x[..., :size], len(moves) - size
+    circle = size in (2, 3) and bool(
+        ((moving[..., :2].square().sum(-1) - 1).abs() < ROUNDNESS).all())
+    position, rate = moving, moving[..., :0]
+    if circle:
+        position = torch.atan2(moving[..., 1:2], moving[..., :1])
+        rate = moving[..., 2:]
+    elif size % 2 == 0:
+        position, rate = moving.chunk(2, dim=-1)
+    measured = rate.size(-1) > 0
+    if measured:
+        change = position[:, 1:] - position[:, :-1]
+        slope, left = _slope(
+            wrapped(change) if circle else change,
+            interval * (rate[:, 1:] + rate[:, :-1]) / 2)
+        measured = left < MAX_LEFT
+        if measured and not abs(slope - 1) <= MAX_SLIP:
+            raise ValueError(f"Positions move at {slope:.2f} times the "
+                             f"velocities given, so the interval between two "
+                             f"frames is another one.")
+        if measured and not circle and not num_constants:
+            return {}
+    own = 'drive' if num_constants else 'own rate' if circle else 'field'
+    return {
+        'order': 1,
+        'circle': circle,
+        'measured': measured,
+        'num_constants': num_constants,
+        'terms': [own]
+    }

@@ -8,11 +8,13 @@ from torch_geometric.data import Batch
 from torch_geometric.utils import scatter
 
 from pyg_fnri.inference import AnnealingStep, refine
+from pyg_fnri.inference.impulses import GAP
 from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width
-from pyg_fnri.laws.fit import mean_by_system
+from pyg_fnri.laws.fit import LawFit, mean_by_system
 from pyg_fnri.laws.missing_terms import (Estimate, Finding, find_missing_terms,
                                          mean_of_systems)
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
+from pyg_fnri.nn.scaling import split_quantities
 
 #: Two sweeps for networks, whose errors are far above those of laws.
 NETWORK_ANNEALING = (AnnealingStep(0.05, 1.0), AnnealingStep(0.05, 1.0))
@@ -163,13 +165,13 @@ def check_laws(laws: RelationalAutoEncoder, networks: RelationalAutoEncoder,
     rounding = torch.finfo(data.x.dtype).eps / linear_step.scale
     nll, score, median = {}, {}, {}
     for name, errors in missed.items():
-        seen, later = (part.unflatten(-1, (2, -1)) for part in errors)
-        width = torch.stack([
-            cauchy_width(seen[..., k, :],
-                         floor.max().item())
-            for k, floor in enumerate(rounding.chunk(2))
-        ])
-        nll[name] = cauchy_nll(later, width.unsqueeze(-1)).mean((-2, -1))
+        seen, later = errors
+        parts = map(split_quantities, (seen, later))
+        nll[name] = torch.cat([
+            cauchy_nll(part, cauchy_width(of,
+                                          floor.max().item()))
+            for of, part, floor in zip(*parts, split_quantities(rounding))
+        ], dim=-1).mean(-1)
         score[name] = scatter(nll[name].mean(1), data.batch, reduce='mean')
         median[name] = later.abs().median().item()
     # Steps in which the linear step has to fold.
@@ -195,11 +197,20 @@ def check_laws(laws: RelationalAutoEncoder, networks: RelationalAutoEncoder,
         if len(at_walls) >= MIN_AT_WALLS else None,
         one_way=mean_of_systems(score['laws'] - score['one way'])
         if 'one way' in score else None,
-        findings=tuple(find_missing_terms(laws, data, graph)))
+        findings=tuple(missing_from_laws(laws, data, graph)))
+
+
+def missing_from_laws(model: RelationalAutoEncoder, data: Batch,
+                      edge_type: Tensor) -> list[Finding]:
+    fit = LawFit(model, data)
+    channels = model.latent.encode_types(edge_type)[fit.search.choices.edge]
+    observed = (fit.transitions.frame < GAP).expand_as(fit.transitions.valid)
+    return find_missing_terms(fit, channels.to(data.x.dtype), observed,
+                              fit.layer.candidates())
 
 
 def _persistence(errors: Tensor) -> float:
-    errors = errors.chunk(2, dim=-1)[1]
+    errors = split_quantities(errors)[-1]
     limit = 3 * cauchy_width(errors).item()
     errors = errors.clamp(-limit, limit).double()
     product = (errors[:, 1:] * errors[:, :-1]).mean()

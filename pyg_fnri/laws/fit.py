@@ -16,7 +16,7 @@ from pyg_fnri.inference.likelihood import (EVIDENCE_WEIGHT, AnnealingStep,
                                            fit_student, some)
 from pyg_fnri.inference.refine import find_graphs
 from pyg_fnri.inference.search import GraphSearch
-from pyg_fnri.nn import (EvenLaw, ForceLaw, ForceLawDecoder, PairTerm,
+from pyg_fnri.nn import (Central, EvenLaw, ForceLaw, ForceLawDecoder, PairTerm,
                          RelationalAutoEncoder, known_masses)
 
 #: Slower than in refinement: laws and graphs have to find each other.
@@ -133,6 +133,16 @@ class LawFit:
         are quicker, and shake laws out of local optima."""
         fit_laws(self.layer, self.transitions, self.search.channels,
                  self.bounded(step), generator, num_transitions)
+        self.respond()
+
+    def respond(self) -> None:
+        """Fits masses, if they are sought; in the mean, laws are those of 1 kg.
+        """
+        evidence = self.evidence()
+        if evidence.responds:
+            evidence.settle(self.search.channels)
+            mass = self.transitions.mass
+            self.transitions.mass = mass / mass.log().mean().exp()
 
     def expect(self, step: AnnealingStep,
                evidence: ImpulseEvidence | None = None) -> None:
@@ -292,13 +302,12 @@ def _columns(layer: ForceLawDecoder, transitions: Transitions,
 
 def _table_columns(term: PairTerm, law: ForceLaw, transition: Transitions,
                    channels: Tensor) -> Tensor:
-    on_receiver = _entries(term, law, transition)
-    on_sender = None if term.odd else _entries(term, law, transition, True)
-    tables = [
-        None if of is None else channels[:, None, :, None] * of.unsqueeze(2)
-        for of in (on_receiver, on_sender)
-    ]
-    return transition.sum_at_particles(*tables)
+    weight = channels[:, None, :, None]
+    on_receiver = weight * _entries(term, law, transition).unsqueeze(2)
+    if term.odd:
+        return transition.sum_at_particles(on_receiver)
+    on_sender = _entries(term, law, transition, at_sender=True).unsqueeze(2)
+    return transition.sum_at_particles(on_receiver, weight * on_sender)
 
 
 def _entries(term: PairTerm, law: ForceLaw, transition: Transitions,
@@ -358,7 +367,8 @@ def _typical(change: Tensor) -> Tensor:
     return 1.4826 * change[change > LEAST_CHANGE * middle].median()
 
 
-def fit_range(law: ForceLaw, transitions: Transitions, term: PairTerm) -> None:
+def fit_range(law: ForceLaw, transitions: Transitions,
+              term: PairTerm = Central()) -> None:
     r"""Moves the table to the distances of pairs, in any unit: by the power of
     ten that brings their median within :math:`\sqrt{10}` of its place. Laws
     that are moved are zero again; known ones stay if off by a factor below ten.

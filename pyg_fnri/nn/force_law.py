@@ -172,8 +172,9 @@ class ForceLawDecoder(MessagePassing):
     def candidates(self) -> list[str]:
         """Names of the terms that laws of this order can have."""
         nowhere = self.split(torch.zeros(self.scaling.num_features))
+        terms: Any = Term.known
         return [
-            name for name, term in Term.known.items()
+            name for name, term in terms.items()
             if self.order in term.orders and (issubclass(term, ParticleTerm) or
                                               term().vectors(*nowhere).size(-1))
         ]

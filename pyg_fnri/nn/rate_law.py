@@ -4,7 +4,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_fnri.nn.force_law import ForceLaw, ForceLawDecoder, wrapped
+from pyg_fnri.nn.force_law import ForceLaw, ForceLawDecoder
 from pyg_fnri.nn.scaling import Scaling
 
 
@@ -100,3 +100,13 @@ class RateLawDecoder(ForceLawDecoder):
         out = [position.cos(), position.sin()] if self.circle else [position]
         out += [first] * self.measured + [constants]
         return self.scaling(torch.cat(out, dim=-1)) - x
+
+
+def rate_laws(num_channels: int, scaling: Scaling, circle: bool = False,
+              measured: bool = False, num_constants: int = 0,
+              **kwargs: Any) -> RateLawDecoder:
+    """With laws of the kind that suits the number of dimensions."""
+    on_line = circle or scaling.num_features - num_constants == 1 + measured
+    law = (EvenLaw if on_line else ForceLaw)(num_channels)
+    return RateLawDecoder(law, scaling, circle=circle, measured=measured,
+                          num_constants=num_constants, **kwargs)

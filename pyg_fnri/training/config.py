@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from pyg_fnri.datasets.spec import Systems, frame_interval
-from pyg_fnri.nn import (EvenLaw, ForceLaw, ForceLawDecoder, RateLawDecoder,
-                         RelationalAutoEncoder, ResidualForceLaws,
-                         RolloutDecoder)
+from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, RelationalAutoEncoder,
+                         ResidualForceLaws, RolloutDecoder)
 from pyg_fnri.nn.models import MODELS
+from pyg_fnri.nn.rate_law import rate_laws
 from pyg_fnri.training.recipes import RECIPES, Recipe
 
 REGIMES = ('learned', 'supervised', 'true_graph')
@@ -99,12 +99,10 @@ class Config:
                                               self.num_edge_types)
             if self.laws is not None:
                 settings = dict(self.laws)
-                order = settings.pop('order', 2)
-                on_line = order == 1 and settings.pop('on_line', False)
-                law = (EvenLaw if on_line else ForceLaw)(
-                    model.latent.num_channels)
-                if order == 1:
-                    layer = RateLawDecoder(law, model.scaling, **settings)
+                law = ForceLaw(model.latent.num_channels)
+                if settings.pop('order', 2) == 1:
+                    layer = rate_laws(law.num_channels, model.scaling,
+                                      **settings)
                 elif self.residual is None:
                     layer = ForceLawDecoder(law, model.scaling, **settings)
                 else:

@@ -2,6 +2,7 @@
 import os
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import rich
@@ -11,7 +12,7 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from pyg_fnri.datasets.spec import Systems, box_half_width, frame_interval
 from pyg_fnri.datasets.stored import write_text, written_whole
-from pyg_fnri.inference import check_motion, with_inferred_graphs
+from pyg_fnri.inference import find_motion, with_inferred_graphs
 from pyg_fnri.laws import (EM_ANNEALING, Progress, Start, check_laws,
                            discover_force_laws)
 from pyg_fnri.loader import SystemLoader
@@ -62,10 +63,13 @@ class ExpectationMaximisation:
         self.settings, self.out = settings, out
         self.train, self.val = train, val
         self.val_every, self.accelerator = val_every, accelerator
-        #: Time between frames, and walls.
-        self.motion = {'interval': interval, 'half_width': half_width or None}
+        #: Time between frames, walls, and order.
+        self.motion: dict[str, Any] = {
+            'interval': interval,
+            'half_width': half_width or None
+        }
         systems = next(iter(SystemLoader(train, settings.num_fitted)))
-        check_motion(systems.x, interval)
+        self.motion |= find_motion(systems.x, interval)
 
     def run(self, guess: RelationalInference,
             resume: bool = False) -> RelationalInference:
@@ -142,7 +146,8 @@ class ExpectationMaximisation:
             module.recipe, max_epochs=-1,
             max_steps=self.settings.distilled_steps,
             symmetries=module.config.options.get(
-                'symmetries', centred and scaling.num_features >= 4))
+                'symmetries', centred and 'order' not in self.motion
+                and scaling.num_features >= 4))
         distillation = EncoderDistillation(module.model, recipe, module.config)
         distillation.units = module.units
         distillation.linear_step = module.linear_step

@@ -6,10 +6,11 @@ from known_laws import assert_changes_agree, second_order
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.inference import check_motion, impulses
+from pyg_fnri.inference import find_motion, impulses
 from pyg_fnri.inference.evidence import find_choices
-from pyg_fnri.inference.impulses import ImpulseEvidence, velocity_slope
+from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.nn import Central, ForceLaw, ForceLawDecoder, StandardScaling
+from pyg_fnri.simulation import Kuramoto
 
 INTERVAL = 0.1
 SCALE = torch.tensor([1e-3, 1e-3, 0.02, 0.02])
@@ -117,11 +118,26 @@ def test_laws_are_looked_up_in_parts(systems, monkeypatch):
 
 
 def test_positions_move_at_their_velocities(batch):
-    check_motion(batch.x, 0.1)
+    assert find_motion(batch.x, 0.1) == {}
     noise = torch.randn_like(batch.x) * 0.05 * batch.x.std((0, 1))
-    assert velocity_slope(batch.x + noise, 0.1) == pytest.approx(1.0, abs=0.05)
-    assert velocity_slope(torch.ones(3, 5, 4), 0.1) == 0
-    for x, interval, slope in [(batch.x, 0.05, '2.00'),
-                               (math.nan * batch.x, 0.1, 'nan')]:
-        with pytest.raises(ValueError, match=f'at {slope} times'):
-            check_motion(x, interval)
+    assert find_motion(batch.x + noise, 0.1) == {}
+    for x, interval, message in [(batch.x, 0.05, 'at 2.00 times'),
+                                 (math.nan * batch.x, 0.1, 'not finite')]:
+        with pytest.raises(ValueError, match=message):
+            find_motion(x, interval)
+
+
+def test_other_features_are_of_first_order():
+    x = torch.from_numpy(Kuramoto().simulate(
+        Kuramoto().draw_edge_types(0, 4, 5), 0)).flatten(0, 1)
+    found = find_motion(x, 0.1)
+    assert found == dict(order=1, circle=True, measured=True, num_constants=1,
+                         terms=['drive'])
+    assert find_motion(x[..., :2], 0.1)['terms'] == ['own rate']
+    with pytest.raises(ValueError, match='at 0.50 times'):
+        find_motion(x, 0.2)
+    # Positions without velocities, and a single feature.
+    for part in (x[..., 2:3], torch.randn(6, 9, 2).cumsum(1)):
+        found = find_motion(part, 0.1)
+        assert found['order'] == 1 and found['terms'] == ['field']
+        assert not (found['circle'] or found['measured'])

@@ -6,12 +6,16 @@ import torch
 from known_laws import LAWS
 from torch_geometric.data import Batch
 
+from pyg_fnri.data import from_trajectory
 from pyg_fnri.inference import AnnealingStep, refine
 from pyg_fnri.inference.evidence import all_types
 from pyg_fnri.laws import discover_force_laws
-from pyg_fnri.laws.discovery import align, held_out_cost
+from pyg_fnri.laws.discovery import align, held_out_scores
 from pyg_fnri.laws.fit import LawFit, State
-from pyg_fnri.nn import CategoricalLatent, SigmoidLatent
+from pyg_fnri.nn import (CategoricalLatent, RelationalAutoEncoder,
+                         RolloutDecoder, SigmoidLatent, StandardScaling)
+from pyg_fnri.nn.rate_law import rate_laws
+from pyg_fnri.simulation import Kuramoto
 
 FEW = [AnnealingStep(0.1, 0.5)]
 
@@ -99,7 +103,7 @@ def test_held_out_systems_judge_laws(systems, make_model):
     for factor in (1.0, 1.1, 2.0, 0.0):
         model = make_model(batch.edge_label)
         model.decoder.layer.law.value.data *= factor
-        costs.append(held_out_cost(LawFit(model, batch), generator()))
+        costs.append(held_out_scores(LawFit(model, batch), generator()).cost)
     assert costs == sorted(costs) and costs[0] < 0.1 * costs[-1]
 
 
@@ -111,7 +115,7 @@ def test_graphs_come_from_other_frames_than_the_cost(systems, make_model):
         for key, value in change.items():
             data[key] = value
         fit = LawFit(make_model(batch.edge_label), data)
-        return held_out_cost(fit, generator()), fit.search.choice
+        return held_out_scores(fit, generator()).cost, fit.search.choice
 
     cost, graphs = judge()
     other_cost, other_graphs = judge(y=batch.y.flip(1))
@@ -171,3 +175,22 @@ def test_the_best_of_all_orders(latent, same):
     out, expected = align(search, state), try_all(search, state)
     assert torch.equal(out.laws, expected.laws)
     assert torch.equal(out.choice, expected.choice)
+
+
+def test_phases_alone_tell_who_is_coupled():
+    system = Kuramoto(num_frames=50)
+    graphs = system.draw_edge_types(0, 24, 4)
+    x = system.simulate(graphs, 0)[..., :2]
+    data = Batch.from_data_list(list(map(from_trajectory, x, graphs)))
+    latent = CategoricalLatent([2], drop_null=True)
+    scaling = StandardScaling(2).fit(data.x)
+    layer = rate_laws(1, scaling, interval=0.1, circle=True,
+                      terms=['own rate'])
+    model = RelationalAutoEncoder(torch.nn.Identity(), latent,
+                                  RolloutDecoder(layer), scaling)
+    model.encoder.forward = lambda x, edges: torch.zeros(edges.size(1), 2)
+    discover_force_laws(model, data, generator(), num_pilot=12, max_starts=2,
+                        terms=())
+    knots = layer.law.knots
+    assert (layer.law(knots) + knots.sin()).abs().max() < 0.03
+    assert torch.equal(refine(model, data).edge_type, data.edge_label)
