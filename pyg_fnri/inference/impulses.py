@@ -96,15 +96,18 @@ class Transitions:
     def __init__(self, path: Path, choices: Pairs,
                  mass: Optional[Tensor] = None) -> None:
         self.choices = choices
+        ones = torch.ones_like(path.change[:, 0, 0])
+        #: What divides what acts on a particle, and multiplies what it does.
+        self.mass, self.source = ones if mass is None else mass, ones
+        self._put(path)
+
+    def _put(self, path: Path) -> None:
         self.path = path
         #: What forces have to explain, [num_nodes, num_transitions, Q * D].
         self.change = path.change
         #: Whether they can, [num_nodes, num_transitions].
         self.valid = path.valid
         self.frame = path.frame
-        ones = torch.ones_like(path.change[:, 0, 0])
-        #: What divides what acts on a particle, and multiplies what it does.
-        self.mass, self.source = ones if mass is None else mass, ones
         offset = self._between(path.position, slice(None))
         #: Of pairs, [V, num_transitions, points].
         self.distance = offset.norm(dim=-1).clamp(
@@ -168,6 +171,24 @@ class Transitions:
         first = int(self.valid.any(0).long().argmax())
         return self.take(slice(first, None, step))
 
+    def drawn(self, num: int, generator: torch.Generator) -> 'Transitions':
+        """Some transitions at random, in which not all particles may meet a
+        wall."""
+        usable = self.valid.any(0).nonzero().squeeze(-1)
+        picked = torch.randperm(usable.numel(), generator=generator,
+                                device=generator.device)
+        return self.take(usable[picked[:num].to(usable.device)])
+
+    def whitened(self, columns: list[Tensor], scale: Tensor) -> list[Tensor]:
+        return columns
+
+    def evidence(self, layer: ForceLawDecoder) -> 'ImpulseEvidence':
+        return ImpulseEvidence(self, layer)
+
+    def followed(self, layer: ForceLawDecoder,
+                 channels: Tensor) -> 'Transitions':
+        return self
+
     def factors(self, members: Tensor | slice) -> tuple[Tensor, Tensor]:
         """What a choice's effects on the receiver and on the sender are to be
         multiplied by, :obj:`[v]` each: a source over a mass."""
@@ -199,8 +220,8 @@ class ImpulseEvidence(Evidence):
     def __init__(self, transitions: Transitions,
                  layer: ForceLawDecoder) -> None:
         self.transitions = transitions
-        self.scale = layer.scale
         change = transitions.change
+        self.scale = layer.scale[-change.size(-1):]
         for term, value in layer.node_terms():
             change = change - transitions.node_columns(term) @ value
         self.change = change / self.scale

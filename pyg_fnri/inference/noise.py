@@ -25,7 +25,8 @@ def decorrelated(evidence: ImpulseEvidence, errors: Tensor) -> ImpulseEvidence:
     correlation = autocorrelation(errors, evidence.transitions)
     if not bool((correlation < -NEGLIGIBLE).any()):
         return evidence
-    return DecorrelatedEvidence(evidence, correlation)
+    band = torch.cat([torch.ones_like(correlation[:1]), correlation])
+    return DecorrelatedEvidence(evidence, band)
 
 
 def autocorrelation(errors: Tensor, transitions: Transitions) -> Tensor:
@@ -51,17 +52,17 @@ def autocorrelation(errors: Tensor, transitions: Transitions) -> Tensor:
 
 class DecorrelatedEvidence(ImpulseEvidence):
     """Made by :func:`decorrelated`."""
-    def __init__(self, evidence: ImpulseEvidence, correlation: Tensor) -> None:
+    def __init__(self, evidence: ImpulseEvidence, band: Tensor) -> None:
         self.transitions = transitions = evidence.transitions
         self.scale = evidence.scale
         choices = transitions.choices
-        factor = _factor(transitions, correlation)
-        self.change = _solve(factor,
+        factor = factorise(transitions, band).to(evidence.change)
+        self.change = solve(factor,
                              evidence.change * transitions.valid.unsqueeze(-1))
         on_receiver, on_sender = evidence.effects(
             torch.arange(choices.edge.numel(), device=choices.edge.device))
-        self.on_receiver = _solve(factor[choices.receiver], on_receiver)
-        self.on_sender = _solve(factor[choices.sender], on_sender)
+        self.on_receiver = solve(factor[choices.receiver], on_receiver)
+        self.on_sender = solve(factor[choices.sender], on_sender)
 
     def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
         return self.on_receiver[members], self.on_sender[members]
@@ -81,22 +82,22 @@ def _together(transitions: Transitions, lag: int) -> Tensor:
                                                == lag)
 
 
-def _factor(transitions: Transitions, correlation: Tensor) -> Tensor:
-    """The Cholesky factor of each particle's covariance, from the diagonal to
-    the left, :obj:`[num_nodes, T, NUM_LAGS + 1, F]`."""
-    valid = transitions.valid
-    out = correlation.new_zeros(*valid.size(), NUM_LAGS + 1,
-                                correlation.size(-1))
-    out[:, :, 0] = 1
-    for lag in range(1, NUM_LAGS + 1):
-        out[:, lag:, lag] = (correlation[lag - 1] *
+def factorise(transitions: Transitions, band: Tensor) -> Tensor:
+    """The Cholesky factor of each particle's covariance, of which a band of
+    lags 0, 1, ... is given, :obj:`[num_lags + 1, F]`; from the diagonal to the
+    left, :obj:`[num_nodes, T, num_lags + 1, F]`."""
+    valid, num_lags = transitions.valid, len(band) - 1
+    out = band.new_zeros(*valid.size(), *band.size())
+    out[:, :, 0] = band[0]
+    for lag in range(1, num_lags + 1):
+        out[:, lag:, lag] = (band[lag] *
                              _together(transitions, lag).unsqueeze(-1))
     # In place: what is read of the covariance has not been replaced yet.
     for step in range(valid.size(1)):
-        for lag in range(min(step, NUM_LAGS), -1, -1):
+        for lag in range(min(step, num_lags), -1, -1):
             other = step - lag
             now = out[:, step, lag]
-            for before in range(lag + 1, min(step, NUM_LAGS) + 1):
+            for before in range(lag + 1, min(step, num_lags) + 1):
                 now -= out[:, step, before] * out[:, other, before - lag]
             if lag:
                 now /= out[:, other, 0]
@@ -105,11 +106,11 @@ def _factor(transitions: Transitions, correlation: Tensor) -> Tensor:
     return out
 
 
-def _solve(factor: Tensor, value: Tensor) -> Tensor:
-    out = value.clone()
+def solve(factor: Tensor, value: Tensor) -> Tensor:
+    out, num_lags = value.clone(), factor.size(2) - 1
     shape = len(value), *[1] * (value.dim() - 3), value.size(-1)
     for step in range(value.size(-2)):
-        for lag in range(1, min(step, NUM_LAGS) + 1):
+        for lag in range(1, min(step, num_lags) + 1):
             before = out[..., step - lag, :]
             out[..., step, :] -= factor[:, step, lag].view(shape) * before
         out[..., step, :] /= factor[:, step, 0].view(shape)

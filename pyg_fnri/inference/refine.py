@@ -7,14 +7,14 @@ from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
 from pyg_fnri.inference.evidence import DecoderEvidence, Evidence
-from pyg_fnri.inference.impulses import (ImpulseEvidence, Transitions,
-                                         hermite_path)
+from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.inference.likelihood import (AnnealingStep, Objective,
                                            StudentErrors, fit_errors,
                                            without_prior)
 from pyg_fnri.inference.noise import decorrelated
 from pyg_fnri.inference.relaxation import relax_and_sweep
 from pyg_fnri.inference.search import GraphSearch, Refined
+from pyg_fnri.inference.smoothing import SmoothedEvidence, follow
 from pyg_fnri.nn import ForceLawDecoder, RelationalAutoEncoder, known_masses
 from pyg_fnri.nn.latent import most_probable
 
@@ -95,9 +95,7 @@ def _refined(model: RelationalAutoEncoder, data: Data,
     search, layer = GraphSearch(model, data), model.decoder.layer
     choices, mass = search.choices, known_masses(data)
     if isinstance(layer, ForceLawDecoder):
-        transitions = Transitions(
-            hermite_path([data.x], layer.interval, layer.walls), choices, mass)
-        impulses = ImpulseEvidence(transitions, layer)
+        impulses = follow([data.x], choices, layer, mass).evidence(layer)
         if annealing:
             impulses = find_graphs(search, impulses, annealing, num_restarts,
                                    generator)
@@ -116,9 +114,17 @@ def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
     """Has the search hold the graphs by which force laws explain the motion
     best. Returns the evidence used in the end, its errors independent."""
     seen = evidence
+    smoothed = isinstance(evidence, SmoothedEvidence)
+    if smoothed:
+        cost = _likelihood(search, evidence, annealing[-1])
+        if isinstance(cost, StudentErrors):
+            annealing = [cost.widened(factor) for factor in WIDENING]
     relax_and_sweep(search, evidence, annealing)
-    for _ in range(NUM_FITS):
-        seen = decorrelated(evidence, evidence.errors(search.channels))
+    for _ in range(NUM_FITS + smoothed):
+        if smoothed:
+            seen = seen.followed(search.channels)
+        else:
+            seen = decorrelated(evidence, evidence.errors(search.channels))
         cost = _likelihood(search, seen, annealing[-1])
         if not isinstance(cost, StudentErrors):
             break

@@ -10,12 +10,13 @@ from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
 from pyg_fnri.inference.impulses import (ImpulseEvidence, Transitions,
-                                         hermite_path, shortest_distance)
+                                         shortest_distance)
 from pyg_fnri.inference.likelihood import (EVIDENCE_WEIGHT, AnnealingStep,
                                            Objective, StudentErrors,
                                            fit_student)
 from pyg_fnri.inference.refine import find_graphs
 from pyg_fnri.inference.search import GraphSearch
+from pyg_fnri.inference.smoothing import SmoothedTransitions, follow
 from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, PairTerm,
                          RelationalAutoEncoder, known_masses)
 
@@ -116,9 +117,8 @@ class LawFit:
         self.layer = layer
         self.search = GraphSearch(model, data)
         frames = [data[key] for key in ('x', 'y') if data.get(key) is not None]
-        self.transitions = Transitions(
-            hermite_path(frames, layer.interval, layer.walls),
-            self.search.choices, known_masses(data))
+        self.transitions = follow(frames, self.search.choices, layer,
+                                  known_masses(data))
 
     def fit_units(self) -> None:
         """Adapts the laws' scale and range to the units of the data."""
@@ -132,6 +132,8 @@ class LawFit:
         are quicker, and shake laws out of local optima."""
         fit_laws(self.layer, self.transitions, self.search.channels,
                  self.bounded(step), generator, num_transitions)
+        self.transitions = self.transitions.followed(self.layer,
+                                                     self.search.channels)
 
     def expect(self, step: AnnealingStep,
                evidence: ImpulseEvidence | None = None) -> None:
@@ -163,7 +165,7 @@ class LawFit:
 
     def evidence(self,
                  transitions: Transitions | None = None) -> ImpulseEvidence:
-        return ImpulseEvidence(transitions or self.transitions, self.layer)
+        return (transitions or self.transitions).evidence(self.layer)
 
     def cost(self, objective: Objective,
              evidence: ImpulseEvidence | None = None,
@@ -217,15 +219,16 @@ def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
     """Fits all laws and coefficients to graphs :obj:`[V, num_channels]`, in
     place, by iteratively reweighted least squares on transitions drawn at
     random."""
-    # In some transitions, all particles may meet a wall.
-    usable = transitions.valid.any(0).nonzero().squeeze(-1)
     most = max(1, MOST_CHANGES // transitions.change.size(0))
-    picked = torch.randperm(usable.numel(), generator=generator,
-                            device=generator.device)
-    picked = usable[picked[:min(num_transitions, most)].to(usable.device)]
-    taken = transitions.take(picked)
-    design = _columns(layer, taken, channels)
-    target = (taken.change / layer.scale).transpose(0, 1).flatten(1)
+    taken = transitions.drawn(min(num_transitions, most), generator)
+    scale = layer.scale[-transitions.change.size(-1):]
+    design, targets = _columns(layer, taken, channels), taken.change / scale
+    both = taken.whitened([
+        torch.cat([columns, target.reshape(-1, 1)], dim=1)
+        for columns, target in zip(design, targets.unbind(1))
+    ], scale)
+    design = [columns[:, :-1] for columns in both]
+    target = [columns[:, -1] for columns in both]
     valid = taken.valid.t().unsqueeze(-1)  # [T, num_nodes, 1]
     tables, num_channels = layer.tables(), channels.size(1)
     penalty = torch.block_diag(*[
@@ -273,7 +276,7 @@ def _columns(layer: ForceLawDecoder, transitions: Transitions,
     adds to changes in each transition, in units of the scale, :obj:`[num_nodes
     * F, num_channels * num_values + num_coefficients]`."""
     nodes = [transitions.node_columns(term) for term, _ in layer.node_terms()]
-    scale = layer.scale.view(-1, 1)
+    scale = layer.scale[-transitions.change.size(-1):].view(-1, 1)
     out = []
     for t in range(len(transitions.frame)):
         now = transitions.take(slice(t, t + 1))
@@ -308,6 +311,12 @@ def _table_columns(term: PairTerm, law: ForceLaw, transition: Transitions,
 
 def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
     """Sets the typical changes by forces, from their median absolute ones."""
+    if isinstance(transitions, SmoothedTransitions):
+        impulse = transitions.noise[1].mean().item()
+        num_dims = transitions.change.size(-1)
+        layer.scale[num_dims:] = impulse
+        layer.scale[:num_dims] = layer.interval / 2 * impulse
+        return
     change = transitions.change[transitions.valid].abs()
     position, velocity = change.chunk(2, dim=-1)
     scale = 1.4826 * torch.stack([position.median(), velocity.median()])
