@@ -14,11 +14,13 @@ import torch
 from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory, fully_connected
+from pyg_fnri.datasets.edge_table import report_one_way
 from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems,
                                       check_choice, is_ours)
 from pyg_fnri.simulation import (Charge, FiniteSpring, Force, Kuramoto,
-                                 Newtonian, NRISprings, SignedCharges, Spring,
-                                 System, graph_keys)
+                                 LinearNetwork, Newtonian, NRICharged,
+                                 NRISprings, SignedCharges, Spring, System,
+                                 graph_keys)
 
 #: The paper's systems, I+C and I+C+F, by their forces.
 FORCES: dict[str, tuple[Force, ...]] = {
@@ -26,14 +28,16 @@ FORCES: dict[str, tuple[Force, ...]] = {
     'springs_charges_fsprings': (Spring(), Charge(), FiniteSpring())
 }
 
-#: All systems that have a name: the paper's, then NRI's.
+#: All systems that have a name: the paper's, NRI's, and one of first order.
 SYSTEMS: dict[str, System] = {
     **{
         name: Newtonian(forces)
         for name, forces in FORCES.items()
     }, 'nri_springs': NRISprings(),
     'nri_charged': SignedCharges(),
-    'kuramoto': Kuramoto()
+    'nri_charged_clamped': NRICharged(),
+    'kuramoto': Kuramoto(),
+    'linear_network': LinearNetwork()
 }
 
 #: Graphs that show how frequent each class is, and the share of validation and
@@ -53,7 +57,9 @@ class ParticleSystems(StoredSystems):
     `'springs_charges_fsprings'` the paper's I+C+F               2, 2, 2 types
     `'nri_springs'`              NRI's springs                   2 types
     `'nri_charged'`              NRI's charges, of either sign   3 types
+    `'nri_charged_clamped'`      the same, forces clamped        3 types
     `'kuramoto'`                 NRI's phase-coupled oscillators 2 types
+    `'linear_network'`           directed, of first order        2 types
     ============================ =============================== ============
 
     A split is simulated when first asked for, which takes a minute or two at
@@ -139,8 +145,12 @@ class ParticleSystems(StoredSystems):
                                self.seed)
             edge_types = split.draw(draw, self.split, self.num_systems[number])
         x = self.system.simulate(edge_types, seed, progress=sys.stderr.isatty())
+        facts = {}
+        if (edge_types != edge_types.swapaxes(2, 3)).any():
+            facts['one_way'] = report_one_way([*edge_types],
+                                              range(len(edge_types)))
         if is_ours(self.system):
-            return join(x, edge_types), {}
+            return join(x, edge_types), facts
         for layer, num_types in enumerate(self.num_edge_types):
             if edge_types[:, layer].max() >= num_types:
                 raise ValueError(f'Layer {layer} of {self.system} has edge '
@@ -148,7 +158,7 @@ class ParticleSystems(StoredSystems):
         return self.collate([
             from_trajectory(*system)
             for system in zip(x, edge_types, strict=True)
-        ]), {}
+        ]), facts
 
 
 class GraphSplit:

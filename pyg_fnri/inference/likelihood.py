@@ -108,10 +108,19 @@ def fit_errors(errors: Tensor, prior_weight: float) -> StudentErrors:
 def bounded(errors: Tensor, valid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The slope of the best-fitting log-likelihood, in which close encounters
     do not hide all others, and its degrees and scale."""
-    seen = errors[valid]
-    degrees, scale = fit_student(seen[::math.ceil(len(seen) / NUM_ROWS)])
+    degrees, scale = fit_student(some(errors[valid], NUM_ROWS))
     slope = errors / (degrees * scale.square() + errors.square())
     return slope, degrees, scale
+
+
+def some(rows: Tensor, number: int) -> Tensor:
+    """All rows, or of more a number drawn at random, the same in every call: a
+    fixed stride may meet the same frames of all trajectories."""
+    if len(rows) <= number:
+        return rows
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randint(len(rows), (number, ), generator=generator)
+    return rows[drawn.to(rows.device)]
 
 
 def fit_student(errors: Tensor,

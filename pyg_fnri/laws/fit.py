@@ -13,7 +13,7 @@ from pyg_fnri.inference.impulses import (ImpulseEvidence, Transitions,
                                          shortest_distance)
 from pyg_fnri.inference.likelihood import (EVIDENCE_WEIGHT, AnnealingStep,
                                            Objective, StudentErrors,
-                                           fit_student)
+                                           fit_student, some)
 from pyg_fnri.inference.refine import find_graphs
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.inference.smoothing import SmoothedTransitions, follow
@@ -32,6 +32,8 @@ NUM_REWEIGHTINGS = 3
 #: Changes of particles between two frames that laws are fitted to in the end,
 #: and at the most: further ones say little new, and take memory.
 ENOUGH_CHANGES, MOST_CHANGES = 20_000, 400_000
+#: Changes are by forces from this share of large ones on; others are rounding.
+LEAST_CHANGE = 0.01
 #: Where a table has the median distance of pairs, as a share of its length in
 #: logarithms: at 2 m, of those from 0.03 to 15 m.
 PLACE = 0.68
@@ -157,7 +159,7 @@ class LawFit:
         seen = errors[(errors != 0).any(-1)]
         if not len(seen):
             seen = errors.flatten(0, 1)  # Nothing is left to be explained.
-        degrees, scale = fit_student(seen[::math.ceil(len(seen) / 1_000)], 15)
+        degrees, scale = fit_student(some(seen, 1_000), 15)
         fitted = StudentErrors(tuple(degrees.tolist()), tuple(scale.tolist()),
                                (EVIDENCE_WEIGHT, ) * len(scale),
                                step.prior_weight)
@@ -310,7 +312,8 @@ def _table_columns(term: PairTerm, law: ForceLaw, transition: Transitions,
 
 
 def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
-    """Sets the typical changes by forces, from their median absolute ones."""
+    """Sets the typical changes by forces: the median absolute one of those that
+    are no rounding, as most particles may move freely."""
     if isinstance(transitions, SmoothedTransitions):
         impulse = transitions.noise[1].mean().item()
         num_dims = transitions.change.size(-1)
@@ -319,13 +322,21 @@ def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
         return
     change = transitions.change[transitions.valid].abs()
     position, velocity = change.chunk(2, dim=-1)
-    scale = 1.4826 * torch.stack([position.median(), velocity.median()])
+    scale = torch.stack([_typical(position), _typical(velocity)])
     if not bool((scale > 0).all()):  # Or there are none: NaN.
         raise ValueError(
-            "Most particles move as if no force acted on them, or may meet a "
-            "wall in all transitions; leave out systems without interactions, "
-            "and check half_width and the interval between two frames.")
+            "No particle moves as if a force acted on it, or all may meet a "
+            "wall in all transitions; check half_width and the interval "
+            "between two frames.")
     layer.scale.copy_(scale.repeat_interleave(position.size(1)))
+
+
+def _typical(change: Tensor) -> Tensor:
+    # Half of all square roots are of larger changes, however many are zero.
+    change = change.flatten().sort().values
+    share = change.double().sqrt().cumsum(0)
+    middle = change[share >= share[-1:] / 2][:1]
+    return 1.4826 * change[change > LEAST_CHANGE * middle].median()
 
 
 def fit_range(law: ForceLaw, transitions: Transitions) -> None:
@@ -368,8 +379,4 @@ def _seen_distances(transitions: Transitions) -> Tensor:
     seen = transitions.distance[..., transitions.distance.size(-1) // 2]
     seen = seen[valid[choices.receiver] & valid[choices.sender]]
     seen = seen[seen > 2 * shortest_distance(seen.dtype)]
-    if len(seen) <= NUM_DISTANCES:
-        return seen
-    # A step that is no whole number comes to all pairs and all times.
-    picked = torch.linspace(0, len(seen) - 1, NUM_DISTANCES, dtype=torch.double)
-    return seen[picked.round().long().to(seen.device)]
+    return some(seen, NUM_DISTANCES)

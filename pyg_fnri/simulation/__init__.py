@@ -4,11 +4,11 @@ from pyg_fnri.simulation.forces import (Charge, FiniteSpring, Force, SoftCharge,
                                         Spring)
 from pyg_fnri.simulation.kuramoto import Kuramoto
 from pyg_fnri.simulation.sampling import graph_keys
-from pyg_fnri.simulation.systems import (Newtonian, NRISprings, SignedCharges,
-                                         System)
+from pyg_fnri.simulation.systems import (LinearNetwork, Newtonian, NRICharged,
+                                         NRISprings, SignedCharges, System)
 
 __all__ = [
     'Force', 'Spring', 'Charge', 'FiniteSpring', 'SoftCharge', 'Trajectories',
     'simulate', 'System', 'Newtonian', 'NRISprings', 'SignedCharges',
-    'Kuramoto', 'graph_keys'
+    'NRICharged', 'LinearNetwork', 'Kuramoto', 'graph_keys'
 ]

@@ -8,7 +8,7 @@ from typing import Any, List, Mapping, Optional, Tuple
 import numpy as np
 
 from pyg_fnri.simulation.dynamics import check_forces, simulate
-from pyg_fnri.simulation.forces import Force, SoftCharge, Spring
+from pyg_fnri.simulation.forces import Charge, Force, SoftCharge, Spring
 from pyg_fnri.simulation.sampling import (draw_interactions, draw_positions,
                                           draw_velocities, in_streams)
 from pyg_fnri.simulation.time_loop import NO_DISTANCE
@@ -190,6 +190,73 @@ class SignedCharges(Newtonian):
         # Zero at zero distance, where there is no direction.
         slope = magnitude / np.maximum(distance, NO_DISTANCE)
         return np.einsum('sij,sijd->sid', slope, difference)
+
+
+@dataclass(frozen=True)
+class NRICharged(SignedCharges):
+    """NRI's charged particles as their code has them: each component of the
+    force on a particle is clamped at 100 N, which changes the energy at each
+    close encounter, and velocities are half a step behind."""
+    forces: Tuple[Force, ...] = (Charge(1.0), Charge(-1.0))
+    num_steps: int = 10_000
+    step_size: float = 1e-3
+    sample_every: int = 100
+    max_kick: float = 0.1
+
+    def simulate(self, edge_types: np.ndarray, seed: int,
+                 progress: bool = False) -> np.ndarray:
+        types = only_layer(edge_types, 3)
+        graphs = np.stack([types == 1, types == 2], axis=1)
+        return self._move(graphs, seed, progress)
+
+
+@dataclass(frozen=True)
+class LinearNetwork(System):
+    r"""A directed network of first order and of one feature,
+
+    .. math::
+        \dot{x}_i = \sum_j w \, a_{ij} x_j - x_i,
+
+    as NetSims of the structural-inference benchmark (Wang et al. 2024). Initial
+    values are normal.
+
+    Args:
+        strength (float): Constant :math:`w` in 1/s.
+        num_inputs (float): How many particles act on one in the mean.
+    """
+    strength: float = 0.4
+    num_inputs: float = 2.0
+    num_frames: int = 99
+
+    layers = {'influence': 2}
+
+    def draw_edge_types(self, seed: int, num_systems: int,
+                        num_particles: int) -> np.ndarray:
+        share = self.num_inputs / (num_particles - 1)
+        acts = in_streams(
+            lambda rng, size: rng.random(
+                (size, num_particles, num_particles)) < share, seed, 2,
+            num_systems)
+        return (acts & ~np.eye(num_particles, dtype=bool))[:, None].astype(
+            np.int64)
+
+    def simulate(self, edge_types: np.ndarray, seed: int,
+                 progress: bool = False) -> np.ndarray:
+        acts = only_layer(edge_types, 2)
+        num_systems, num_particles, _ = acts.shape
+        state = in_streams(
+            lambda rng, size: rng.standard_normal((size, num_particles)), seed,
+            0, num_systems)
+        rate = self.strength * acts - np.eye(num_particles)
+        # Ten steps of the Runge-Kutta method of fourth order, as one matrix.
+        eye, step = np.eye(num_particles), rate * self.frame_interval / 10
+        step = eye + step @ (eye +
+                             step / 2 @ (eye + step / 3 @ (eye + step / 4)))
+        step, frames = np.linalg.matrix_power(step, 10), []
+        for _ in range(self.num_frames):
+            frames.append(state)
+            state = np.einsum('sij,sj->si', step, state)
+        return np.stack(frames, axis=2)[..., None].astype(np.float32)
 
 
 def only_layer(edge_types: np.ndarray, num_types: int) -> np.ndarray:

@@ -24,7 +24,8 @@ class SimulatedData:
 
     Args:
         name: springs_charges (the paper's I+C), springs_charges_fsprings
-            (I+C+F), nri_springs, nri_charged or kuramoto.
+            (I+C+F), nri_springs, nri_charged, nri_charged_clamped, kuramoto or
+            linear_network.
         num_particles: Particles in a system.
         num_systems: Systems in each of the splits train, val and test.
         split_by: `system`; or `graph`: no two splits share a graph.

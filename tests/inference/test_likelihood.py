@@ -6,7 +6,7 @@ import torch
 from pyg_fnri.inference import AnnealingStep
 from pyg_fnri.inference.likelihood import (StudentErrors, cauchy_nll,
                                            cauchy_width, fit_errors,
-                                           fit_student, independent_share)
+                                           fit_student, independent_share, some)
 
 
 def autoregressive(correlation, num_series, num_steps):
@@ -107,3 +107,11 @@ def test_cauchy_width_is_the_most_likely(errors):
     for other in (0.5, 0.95, 1.05, 2.0):
         assert expected.mean() < cauchy_nll(errors, other * width).mean()
     assert cauchy_width(0 * errors, 1e-3).item() == pytest.approx(1e-3)
+
+
+def test_some_rows_come_from_all_places():
+    rows = torch.arange(12_000)
+    drawn = some(rows, 1_000)
+    assert drawn.equal(some(rows, 1_000)) and some(rows, 12_000) is rows
+    # Of trajectories of twelve frames, each frame is met.
+    assert (drawn % 12).bincount().min() > 50

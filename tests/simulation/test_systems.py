@@ -3,8 +3,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from pyg_fnri.simulation import (Charge, Kuramoto, Newtonian, NRISprings,
-                                 SignedCharges, Spring, System, simulate)
+from pyg_fnri.simulation import (Charge, Kuramoto, LinearNetwork, Newtonian,
+                                 NRICharged, NRISprings, SignedCharges, Spring,
+                                 System, simulate)
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,18 @@ def test_a_system_is_its_layers_and_one_method():
     assert system.simulate(graphs, 0).shape == (3000, 4, 4, 2)
 
 
-@pytest.mark.parametrize('system', [NRISprings(), SignedCharges(), Kuramoto()])
+@pytest.mark.parametrize(
+    'system',
+    [NRISprings(),
+     SignedCharges(),
+     NRICharged(),
+     Kuramoto(),
+     LinearNetwork()])
 def test_nris_systems_keep_the_contract(system):
     graphs = system.draw_edge_types(3, 70, 5)
     assert graphs.dtype == np.int64
     x = system.simulate(graphs, 3)
-    assert x.shape == (70, 5, 99, 4) and x.dtype == np.float32
+    assert x.shape[:3] == (70, 5, 99) and x.dtype == np.float32
     assert np.isfinite(x).all()
     # Fewer systems are the first of more.
     few = system.draw_edge_types(3, 40, 5)
@@ -142,3 +149,32 @@ def test_velocities_of_charges_are_those_of_the_instant():
     assert np.abs(central - velocity).max() < 2 * rounding
     # Half a step behind would be seen.
     assert np.abs(np.diff(velocity, axis=2)).max() / 2 > 4 * rounding
+
+
+def test_clamped_charges_feel_at_most_100_newton():
+    # Every step is a frame: kicks are differences of velocities.
+    system = NRICharged(num_steps=500, sample_every=1, position_std=0.05)
+    graphs = system.draw_edge_types(0, 16, 5)
+    x = system.simulate(graphs, 0).astype(np.float64)
+    position, velocity = np.split(x, 2, axis=-1)
+    offset = position[:, :, None] - position[:, None]
+    square = (offset**2).sum(-1) + np.eye(5)[..., None]
+    sign = np.choose(graphs[:, 0], [0, 1, -1])[..., None]
+    force = np.einsum('sijt,sijtd->sitd', sign / square**1.5, offset)
+    clamped = np.clip(force, -100, 100)
+    assert (clamped != force).any()
+    kick = np.diff(velocity, axis=2) / 1e-3
+    near = np.abs(kick - clamped[:, :, :-1]) < 1e-2 * np.abs(clamped).max()
+    assert near.mean() > 0.999
+
+
+def test_linear_networks_follow_their_matrix():
+    system = LinearNetwork()
+    graphs = system.draw_edge_types(0, 200, 15)
+    assert abs(graphs.sum((1, 3)).mean() - 2) < 0.1
+    assert (graphs != graphs.swapaxes(2, 3)).any()
+    x = system.simulate(graphs, 0)[..., 0].astype(np.float64)
+    # Simpson's rule over two intervals, of the rate.
+    rate = 0.4 * np.einsum('sij,sjt->sit', graphs[:, 0], x) - x
+    integral = (rate[..., :-2] + 4 * rate[..., 1:-1] + rate[..., 2:]) / 30
+    assert np.allclose(x[..., 2:] - x[..., :-2], integral, atol=1e-5)
