@@ -38,7 +38,7 @@ def autocorrelation(errors: Tensor, transitions: Transitions) -> Tensor:
     series, *_ = bounded(errors, (errors != 0).any(-1))
     variance = series[transitions.valid].square().mean(0)
     for lag in range(1, NUM_LAGS + 1):
-        pairs = _together(transitions, lag)
+        pairs = together(transitions, lag)
         if bool(pairs.any()):
             product = (series[:, lag:] * series[:, :-lag])[pairs].mean(0)
             out[lag - 1] = torch.where(variance > 0, product / variance, 0.0)
@@ -58,7 +58,7 @@ class DecorrelatedEvidence(ImpulseEvidence):
         choices = transitions.choices
         factor = factorise(transitions, band).to(evidence.change)
         self.change = solve(factor,
-                             evidence.change * transitions.valid.unsqueeze(-1))
+                            evidence.change * transitions.valid.unsqueeze(-1))
         on_receiver, on_sender = evidence.effects(
             torch.arange(choices.edge.numel(), device=choices.edge.device))
         self.on_receiver = solve(factor[choices.receiver], on_receiver)
@@ -76,7 +76,9 @@ class DecorrelatedEvidence(ImpulseEvidence):
         return out
 
 
-def _together(transitions: Transitions, lag: int) -> Tensor:
+def together(transitions: Transitions, lag: int) -> Tensor:
+    """Whether transitions, and those so many later, say something,
+    :obj:`[num_nodes, T - lag]`."""
     valid, frame = transitions.valid, transitions.frame
     return valid[:, lag:] & valid[:, :-lag] & (frame[lag:] - frame[:-lag]
                                                == lag)
@@ -90,8 +92,8 @@ def factorise(transitions: Transitions, band: Tensor) -> Tensor:
     out = band.new_zeros(*valid.size(), *band.size())
     out[:, :, 0] = band[0]
     for lag in range(1, num_lags + 1):
-        out[:, lag:, lag] = (band[lag] *
-                             _together(transitions, lag).unsqueeze(-1))
+        out[:, lag:,
+            lag] = (band[lag] * together(transitions, lag).unsqueeze(-1))
     # In place: what is read of the covariance has not been replaced yet.
     for step in range(valid.size(1)):
         for lag in range(min(step, num_lags), -1, -1):
@@ -107,6 +109,7 @@ def factorise(transitions: Transitions, band: Tensor) -> Tensor:
 
 
 def solve(factor: Tensor, value: Tensor) -> Tensor:
+    """Values :obj:`[num_nodes, *, T, F]`, made independent."""
     out, num_lags = value.clone(), factor.size(2) - 1
     shape = len(value), *[1] * (value.dim() - 3), value.size(-1)
     for step in range(value.size(-2)):
@@ -114,4 +117,14 @@ def solve(factor: Tensor, value: Tensor) -> Tensor:
             before = out[..., step - lag, :]
             out[..., step, :] -= factor[:, step, lag].view(shape) * before
         out[..., step, :] /= factor[:, step, 0].view(shape)
+    return out
+
+
+def solve_transposed(factor: Tensor, value: Tensor) -> Tensor:
+    out, num_lags = value.clone(), factor.size(2) - 1
+    num_steps = value.size(1)
+    for step in range(num_steps - 1, -1, -1):
+        for lag in range(1, min(num_steps - 1 - step, num_lags) + 1):
+            out[:, step] -= factor[:, step + lag, lag] * out[:, step + lag]
+        out[:, step] /= factor[:, step, 0]
     return out

@@ -114,24 +114,28 @@ def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
     """Has the search hold the graphs by which force laws explain the motion
     best. Returns the evidence used in the end, its errors independent."""
     seen = evidence
-    smoothed = isinstance(evidence, SmoothedEvidence)
-    if smoothed:
-        cost = _likelihood(search, evidence, annealing[-1])
-        if isinstance(cost, StudentErrors):
-            annealing = [cost.widened(factor) for factor in WIDENING]
+    if isinstance(evidence, SmoothedEvidence):
+        # Its errors are mostly noise: no tolerance is right but theirs.
+        annealing = _widened(_likelihood(search, evidence, annealing[-1]))
     relax_and_sweep(search, evidence, annealing)
-    for _ in range(NUM_FITS + smoothed):
-        if smoothed:
+    for _ in range(NUM_FITS):
+        if isinstance(seen, SmoothedEvidence):
             seen = seen.followed(search.channels)
         else:
             seen = decorrelated(evidence, evidence.errors(search.channels))
         cost = _likelihood(search, seen, annealing[-1])
         if not isinstance(cost, StudentErrors):
             break
-        annealing = [cost.widened(factor) for factor in WIDENING]
+        annealing = _widened(cost)
         relax_and_sweep(search, seen, annealing)
     _refine_by_restarts(search, seen, annealing, num_restarts, generator)
     return seen
+
+
+def _widened(cost: Objective) -> list[Objective]:
+    if isinstance(cost, StudentErrors):
+        return [cost.widened(factor) for factor in WIDENING]
+    return [cost]
 
 
 def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,

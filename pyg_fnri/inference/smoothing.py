@@ -1,8 +1,8 @@
-"""Noisy positions without velocities: what forces say of several frames."""
+"""Positions alone, with noise: what forces say of several frames at once."""
 import copy
 import math
 from collections.abc import Sequence
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
@@ -11,14 +11,17 @@ from pyg_fnri.inference.evidence import Pairs
 from pyg_fnri.inference.impulses import (GAP, ImpulseEvidence, Path,
                                          Transitions, hermite_path)
 from pyg_fnri.inference.likelihood import fit_student
-from pyg_fnri.inference.noise import DecorrelatedEvidence, factorise, solve
+from pyg_fnri.inference.noise import (DecorrelatedEvidence, factorise, solve,
+                                      solve_transposed, together)
 from pyg_fnri.nn import ForceLawDecoder, Walls
 
-#: Numerov's rule: a force at three frames in a second difference of positions.
+#: Of the accelerations at three frames, in a second difference (Numerov).
 NUMEROV = (1 / 12, 10 / 12, 1 / 12)
-#: Ratios of what forces leave unexplained to noise that are tried, and how many
-#: transitions tell the better one.
+#: Ratios of what forces leave unexplained to noise that are tried, and changes
+#: that tell the best one.
 RATIOS, NUM_JUDGING = torch.logspace(-3.5, 3, 27).tolist(), 4_000
+#: In m/s, or any unit: variances are still above zero.
+LEAST_NOISE = 1e-30
 #: The fewest successive transitions that tell forces from noise.
 LEAST_WINDOW = 48
 
@@ -26,168 +29,165 @@ LEAST_WINDOW = 48
 def follow(trajectories: Sequence[Tensor], choices: Pairs,
            layer: ForceLawDecoder,
            mass: Optional[Tensor] = None) -> Transitions:
-    """Transitions of observed frames :obj:`[num_nodes, T, 2D]` in m and m/s:
-    of smoothed positions, where velocities were derived from positions."""
+    """The transitions of frames :obj:`[num_nodes, T, 2D]` in m and m/s, smoothed
+    if velocities were derived from positions."""
     path = hermite_path(trajectories, layer.interval, layer.walls)
-    if not all(is_derived(x, layer.interval) for x in trajectories):
-        return Transitions(path, choices, mass)
-    return SmoothedTransitions(trajectories, choices, layer.interval,
-                               layer.walls, mass)
+    if all(is_derived(x, layer.interval) for x in trajectories):
+        return SmoothedTransitions(trajectories, choices, layer.interval,
+                                   layer.walls, mass)
+    return Transitions(path, choices, mass)
 
 
 def is_derived(x: Tensor, interval: float) -> bool:
-    """Whether velocities are the central differences of positions."""
+    """Whether the velocities of five frames or more are, but for rounding, the
+    central differences of positions."""
     position, velocity = x.double().chunk(2, dim=-1)
     central = (position[:, 2:] - position[:, :-2]) / (2 * interval)
-    # Rounded when they were stored, as were the positions.
-    rounding = 4 * torch.finfo(x.dtype).eps * (
-        position.abs().amax((0, 1)) / interval + velocity.abs().amax((0, 1)))
-    return x.size(1) > 4 and bool(
-        ((velocity[:, 1:-1] - central).abs() <= rounding).all())
+    largest = position.abs().amax((0, 1)) / interval + velocity.abs().amax(
+        (0, 1))
+    error = (velocity[:, 1:-1] - central).abs()
+    rounding = 4 * torch.finfo(x.dtype).eps * largest
+    return x.size(1) > 4 and bool((error <= rounding).all())
 
 
 class SmoothedTransitions(Transitions):
-    r"""Successive second differences of positions,
+    r"""What happens between three successive frames of noisy positions:
 
     .. math::
         \frac{\mathbf{x}_{t+1} - 2 \mathbf{x}_t + \mathbf{x}_{t-1}}{h} =
-        \int_{-h}^h \left(1 - \frac{|\tau|}{h}\right) \mathbf{f} \, d\tau +
-        \mathbf{q}_t
-        + \frac{\mathbf{e}_{t+1} - 2 \mathbf{e}_t + \mathbf{e}_{t-1}}{h},
+        \int_{-h}^h \left(1 - \frac{|\tau|}{h}\right) \mathbf{f}(\tau) \, d\tau
+        + \mathbf{q}_t +
+        \frac{\mathbf{e}_{t+1} - 2 \mathbf{e}_t + \mathbf{e}_{t-1}}{h},
 
     with independent errors :math:`\mathbf{e}` of positions and
-    :math:`\mathbf{q}` of laws, whose sizes are estimated. Their covariance
-    :math:`\mathbf{\Sigma}` is a band; given it, what forces
-    leave, :math:`\mathbf{r}`, tells positions: :math:`\mathbf{x} -
-    \operatorname{Cov}(\mathbf{e}, \mathbf{r}) \mathbf{\Sigma}^{-1}
-    \mathbf{r}`, which are the Kalman smoother's. Not in the paper.
+    :math:`\mathbf{q}` of forces, both of unknown size. So the covariance
+    :math:`\mathbf{\Sigma}` of changes is a band, and their best estimate is
+    generalised least squares. Forces act along smoothed positions: what
+    known forces leave of changes, :math:`\mathbf{r}`, corrects positions by
+    :math:`-\operatorname{Cov}(\mathbf{e}, \mathbf{r}) \mathbf{\Sigma}^{-1}
+    \mathbf{r}`, which is Kalman's smoother. Not in the paper.
+
+    Args:
+        trajectories: Frames, each :obj:`[num_nodes, T, 2D]`; velocities are
+            not looked at.
+        choices, interval, walls, mass: As in other transitions.
     """
     def __init__(self, trajectories: Sequence[Tensor], choices: Pairs,
                  interval: float, walls: Walls,
                  mass: Optional[Tensor] = None) -> None:
         self.interval = interval
-        seen = [x.chunk(2, dim=-1)[0].double() for x in trajectories]
+        triples = [x.chunk(2, dim=-1)[0].unfold(1, 3, 1) for x in trajectories]
+        seen = torch.cat(triples, dim=1).movedim(-1, 2)
+        #: Positions in three frames of each transition, [num_nodes, T, 3, D].
+        self.seen = seen.double()
+        #: Standard deviations, [D] each, of noise of positions over the
+        #: interval, and of what forces leave of changes, in m/s.
+        self.noise = self.force_error = self.seen.new_ones(seen.size(-1))
         frame = torch.cat([
-            number * GAP + torch.arange(x.size(1) - 2, device=x.device)
-            for number, x in enumerate(seen)
+            number * GAP + torch.arange(part.size(1), device=seen.device)
+            for number, part in enumerate(triples)
         ])
-        #: Three positions of each transition, [num_nodes, T, 3, D].
-        self.seen = torch.cat([x.unfold(1, 3, 1) for x in seen],
-                              dim=1).transpose(-1, -2)
-        change = (self.seen[:, :, 2] - 2 * self.seen[:, :, 1] +
-                  self.seen[:, :, 0]) / interval
-        #: Standard deviations of errors of positions, over the interval, and of
-        #: what forces leave, in m/s, [D] each.
-        self.noise = torch.stack([_deviation(change), _deviation(change)])
-        valid = torch.ones_like(change[..., 0], dtype=torch.bool)
-        x = trajectories[0]
-        self.dtype = x.dtype
-        kernel = interval * x.new_tensor(NUMEROV).unsqueeze(1)
-        path = Path(change.to(x.dtype), valid, frame, self.seen.to(x.dtype),
-                    self.seen.to(x.dtype), kernel)
+        change = _second_difference(self.seen) / interval
+        kernel = interval * seen.new_tensor(NUMEROV).unsqueeze(-1)
+        valid = torch.ones_like(seen[:, :, 0, 0], dtype=torch.bool)
+        path = Path(change.to(seen), valid, frame, seen, seen, kernel)
         super().__init__(path, choices, mass)
         self._smooth(change)
-        # Away from walls, in the recording and by its fastest move.
-        if bool((walls.upper < torch.inf).any() | (walls.lower > -torch.inf).any()):
-            speed = self.path.velocity[:, :, 1].abs().amax(1)[:, None, None]
-            margin = interval * (speed + 3 * self.noise[0])
-            near = ((self.seen + margin > walls.upper) |
-                    (self.seen - margin < walls.lower))
-            valid = ~near.any(-1).any(-1)
+        # Smoothing rounds off turns at walls, so only speeds are taken of it.
+        speed = self.path.velocity.abs().amax((1, 2))[:, None, None]
+        reach = interval * (speed + 3 * self.noise)
+        valid = ((self.seen + reach < walls.upper)
+                 & (self.seen - reach > walls.lower)).all(-1).all(-1)
+        if not bool(valid.all()):
             self._put(self.path._replace(valid=valid))
             self._smooth(change)
 
     def _smooth(self, left: Tensor) -> None:
-        """Takes what forces leave unexplained, [num_nodes, T, D], for the
-        estimates of noise and positions."""
+        """Estimates noise and positions by what known forces leave of changes,
+        :obj:`[num_nodes, T, D]`."""
         left = left.double() * self.valid.unsqueeze(-1)
-        together = self._together
-        fourth = left.diff(n=2, dim=1)[together(1)[:, 1:] & together(1)[:, :-1]]
-        noise = 1.4826 * fourth.abs().median(0).values / math.sqrt(70)
-        least = 1e-7 * _deviation(left[self.valid]).clamp(min=1e-30)
-        noise = torch.maximum(noise, least)
-        self.noise = torch.stack([noise, _unexplained(self, left, noise)])
+        three = together(self, 1)[:, 1:] & together(self, 1)[:, :-1]
+        if bool(three.any()):  # Fourth differences are of noise alone.
+            fourth = left.diff(n=2, dim=1)[three].abs()
+            noise = 1.4826 * fourth.median(0).values / math.sqrt(70)
+            least = 1e-7 * left[self.valid].abs().mean().item()
+            self.noise = noise.clamp(min=max(least, LEAST_NOISE))
+        self.force_error = _force_error(self, left)
         factor = factorise(self, self.band)
-        weight = solve(factor, left)
-        weight = solve_transposed(factor, weight)  # [N, T, D]
-        error = torch.stack([
-            self._shifted(weight, k - 1) - 2 * self._shifted(weight, k) +
-            self._shifted(weight, k + 1) for k in (-1, 0, 1)
-        ], dim=2)
-        position = self.seen - self.interval * noise.square() * error
+        weight = solve_transposed(factor, solve(factor, left))
+        near = [self._shifted(weight, lag) for lag in range(-2, 3)]
+        error = torch.stack(
+            [near[k] - 2 * near[k + 1] + near[k + 2] for k in range(3)], dim=2)
+        position = self.seen - self.interval * self.noise.square() * error
         mean = (position[:, :, 2] - position[:, :, 0]) / (2 * self.interval)
-        turn = (position[:, :, 2] - 2 * position[:, :, 1] +
-                position[:, :, 0]) / self.interval
+        turn = _second_difference(position) / self.interval
         velocity = torch.stack([mean - turn, mean, mean + turn], dim=2)
-        self._put(self.path._replace(position=position.to(self.dtype),
-                                     velocity=velocity.to(self.dtype)))
+        path = self.path
+        self._put(
+            path._replace(position=position.to(path.position),
+                          velocity=velocity.to(path.velocity)))
 
     @property
     def band(self) -> Tensor:
         """The covariance of changes 0, 1 and 2 steps apart, :obj:`[3, D]`."""
-        position, force = self.noise.square()
-        out = position * position.new_tensor([6., -4., 1.]).unsqueeze(1)
-        out[0] += force
-        return out
-
-    def _together(self, lag: int) -> Tensor:
-        valid, frame = self.valid, self.frame
-        return valid[:, lag:] & valid[:, :-lag] & (frame[lag:] - frame[:-lag]
-                                                   == lag)
+        noise = self.noise.square()
+        return torch.stack(
+            [6 * noise + self.force_error.square(), -4 * noise, noise])
 
     def _shifted(self, value: Tensor, lag: int) -> Tensor:
-        if lag == 0:
-            return value
-        out, size = torch.zeros_like(value), abs(lag)
-        if value.size(1) <= size:
-            return out
-        near = (self.frame[size:] - self.frame[:-size] == size).view(1, -1, 1)
-        if lag > 0:
-            out[:, :-size] = value[:, size:] * near
-        else:
-            out[:, size:] = value[:, :-size] * near
+        """Values :obj:`[num_nodes, T, D]` of so many transitions later, zero
+        beyond the ends of trajectories."""
+        out = torch.zeros_like(value)
+        size = value.size(1) - abs(lag)
+        if size > 0:
+            here, there = (slice(max(0, k),
+                                 max(0, k) + size) for k in (-lag, lag))
+            same = self.frame[there] - self.frame[here] == lag
+            out[:, here] = value[:, there] * same.view(-1, 1)
         return out
 
     def take(self, transitions: slice | Tensor) -> 'SmoothedTransitions':
-        out = super().take(transitions)
+        out: Any = super().take(transitions)
         out.seen = self.seen[:, transitions]
         return out
 
     def thinned(self, step: int) -> 'SmoothedTransitions':
-        """As many, but successive ones."""
-        size = max(self.change.size(1) // step, LEAST_WINDOW)
+        # Successive ones, as others only show noise.
+        size = max(len(self.frame) // step, LEAST_WINDOW)
         return self.take(slice(0, size))
 
-    def drawn(self, num: int, generator: torch.Generator) -> Transitions:
-        num, total = max(num, LEAST_WINDOW), len(self.frame)
-        first = torch.randint(max(1, total - num + 1), (), generator=generator,
-                              device=generator.device)
-        return self.take(slice(int(first), int(first) + num))
+    def drawn(self, number: int,
+              generator: torch.Generator) -> 'SmoothedTransitions':
+        number = max(number, LEAST_WINDOW)
+        last = max(0, len(self.frame) - number)
+        first = torch.randint(last + 1, (), generator=generator,
+                              device=generator.device).item()
+        return self.take(slice(int(first), int(first) + number))
 
-    def whitened(self, columns: list[Tensor], scale: Tensor) -> list[Tensor]:
-        """Of each transition, :obj:`[num_nodes * F, *]`."""
-        factor = factorise(self, self.band / scale.square()).to(columns[0])
+    def whitened(self, rows: Sequence[Tensor], scale: Tensor) -> list[Tensor]:
+        factor = factorise(self, self.band / scale.square()).to(rows[0])
         out: list[Tensor] = []
-        for step, value in enumerate(columns):
-            for lag in range(1, min(step, factor.size(2) - 1) + 1):
-                value = value - (factor[:, step, lag].reshape(-1, 1) *
-                                 out[step - lag])
-            out.append(value / factor[:, step, 0].reshape(-1, 1))
+        for step, row in enumerate(rows):
+            for lag in range(1, min(step, 2) + 1):
+                weight = factor[:, step, lag].reshape(-1, 1)
+                row = row - weight * out[step - lag]
+            out.append(row / factor[:, step, 0].reshape(-1, 1))
         return out
 
-    def evidence(self, layer: ForceLawDecoder) -> ImpulseEvidence:
+    def evidence(self, layer: ForceLawDecoder) -> 'SmoothedEvidence':
         return SmoothedEvidence(self, layer)
 
     def followed(self, layer: ForceLawDecoder,
                  channels: Tensor) -> 'SmoothedTransitions':
-        """Along the paths on which these forces act."""
-        plain = ImpulseEvidence(self, layer)
-        out = copy.copy(self)
+        plain, out = ImpulseEvidence(self, layer), copy.copy(self)
         out._smooth(plain.errors(channels) * plain.scale)
         return out
 
 
 class SmoothedEvidence(DecorrelatedEvidence):
+    """With independent errors of about 1."""
+    transitions: SmoothedTransitions
+
     def __init__(self, transitions: SmoothedTransitions,
                  layer: ForceLawDecoder) -> None:
         plain = ImpulseEvidence(transitions, layer)
@@ -195,41 +195,36 @@ class SmoothedEvidence(DecorrelatedEvidence):
         self.layer = layer
 
     def followed(self, channels: Tensor) -> 'SmoothedEvidence':
-        transitions = self.transitions.followed(self.layer, channels)
-        return SmoothedEvidence(transitions, self.layer)
+        """Along the paths on which the forces of a graph act."""
+        return self.transitions.followed(self.layer,
+                                         channels).evidence(self.layer)
 
 
-def solve_transposed(factor: Tensor, value: Tensor) -> Tensor:
-    out, num_lags = value.clone(), factor.size(2) - 1
-    for step in range(value.size(1) - 1, -1, -1):
-        for lag in range(1, num_lags + 1):
-            if step + lag < value.size(1):
-                out[:, step] -= factor[:, step + lag, lag] * out[:, step + lag]
-        out[:, step] /= factor[:, step, 0]
-    return out
+def _second_difference(position: Tensor) -> Tensor:
+    before, now, after = position.unbind(2)
+    return after - 2 * now + before
 
 
-def _deviation(value: Tensor) -> Tensor:
-    return 1.4826 * value.flatten(0, -2).abs().median(0).values
-
-
-def _unexplained(transitions: SmoothedTransitions, left: Tensor,
-                 noise: Tensor) -> Tensor:
-    """The standard deviation :obj:`[D]` of what forces leave unexplained, under
-    which changes, made independent, are most likely to follow Student's
-    t-distribution: close encounters do not decide."""
-    ratio = noise.new_tensor(RATIOS).unsqueeze(1)  # [R, 1]
-    few = copy.copy(transitions)
-    few.valid = transitions.valid[::max(1, transitions.valid.numel() // NUM_JUDGING)]
-    left = left[::max(1, transitions.valid.numel() // NUM_JUDGING)]
-    few.noise = torch.stack([noise.expand(len(ratio), -1), ratio * noise]).flatten(1)
+def _force_error(transitions: SmoothedTransitions, left: Tensor) -> Tensor:
+    """The size of what forces leave, :obj:`[D]`, under which independent errors
+    are most likely to follow Student's t-distribution: few close encounters do
+    not decide."""
+    noise = transitions.noise
+    every = max(1, transitions.valid.numel() // NUM_JUDGING)
+    few, left = copy.copy(transitions), left[::every]
+    few.valid = transitions.valid[::every]
+    # All ratios at once, as if they were features.
+    ratio = noise.new_tensor(RATIOS).repeat_interleave(len(noise))
+    few.noise = noise.repeat(len(RATIOS))
+    few.force_error = ratio * few.noise
     factor = factorise(few, few.band)
-    errors = solve(factor, left.repeat(1, 1, len(ratio)))[few.valid]
+    errors = solve(factor, left.repeat(1, 1, len(RATIOS)))[few.valid]
+    if not len(errors):
+        return noise
     degrees, scale = (part.double() for part in fit_student(errors, 5))
-    nll = (degrees + 1) / 2 * (
-        errors.square() / (degrees * scale.square())).log1p().mean(0)
-    nll += (factor[:, :, 0][few.valid].log().mean(0) + scale.log() +
-            (degrees / 2).lgamma() - ((degrees + 1) / 2).lgamma() +
-            degrees.log() / 2)
-    best = nll.view(len(ratio), -1).argmin(0)
-    return ratio[best, 0] * noise
+    surprise = (errors.square() / (degrees * scale.square())).log1p().mean(0)
+    nll = ((degrees + 1) / 2 * surprise + (degrees / 2).lgamma() -
+           ((degrees + 1) / 2).lgamma() + degrees.log() / 2 + scale.log() +
+           factor[:, :, 0][few.valid].log().mean(0))
+    best = nll.view(len(RATIOS), -1).argmin(0)
+    return noise.new_tensor(RATIOS)[best] * noise

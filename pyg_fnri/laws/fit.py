@@ -315,7 +315,7 @@ def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
     """Sets the typical changes by forces: the median absolute one of those that
     are no rounding, as most particles may move freely."""
     if isinstance(transitions, SmoothedTransitions):
-        impulse = transitions.noise[1].mean().item()
+        impulse = transitions.force_error.mean().item()
         num_dims = transitions.change.size(-1)
         layer.scale[num_dims:] = impulse
         layer.scale[:num_dims] = layer.interval / 2 * impulse
