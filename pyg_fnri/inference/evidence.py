@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import degree
 
+from pyg_fnri.inference.likelihood import Objective
 from pyg_fnri.nn import LinearStep, OverLinearStep, RelationalAutoEncoder
 from pyg_fnri.nn.latent import Latent, reverse_edges
 
@@ -90,6 +91,15 @@ class Evidence(ABC):
         """The errors of receivers and of senders, twice :obj:`[v, M,
         num_transitions, F]`, if :obj:`members` of one round changed to each
         option, :obj:`[M, C]`."""
+
+    def profiled(self, errors: Tensor, particles: Tensor,
+                 objective: Objective) -> Tensor:
+        """Errors :obj:`[v, M, num_transitions, F]` of particles with what else
+        is unknown of each, such as its mass, at its best for each graph."""
+        return errors
+
+    def settle(self, channels: Tensor) -> None:
+        """Fits what else is unknown of each particle to a graph."""
 
 
 class DecoderEvidence(Evidence):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_fnri.inference.evidence import Evidence, Pairs
-from pyg_fnri.inference.likelihood import cauchy_width
+from pyg_fnri.inference.likelihood import Objective, cauchy_width, robust_fit
 from pyg_fnri.nn import Central, ForceLawDecoder, NodeTerm, PairTerm, Walls
 
 #: Frames from the start of one trajectory to the next.
@@ -17,6 +17,11 @@ GAP = 1_000_000
 #: Points of the quadrature between two frames, and at how many distances laws
 #: are looked up at once, to save memory.
 NUM_POINTS, NUM_DISTANCES = 3, 500_000
+
+#: How far from 1 a response is expected to be (a particle that felt hardly any
+#: force tells little about itself), and is at the most; and how often it is
+#: fitted to errors of a graph that is tried.
+SPREAD, MAX_FACTOR, NUM_PROFILED = 0.5, 20.0, 3
 
 #: How far the rate of change of positions may be from the velocities given.
 MAX_SLIP = 0.1
@@ -171,22 +176,25 @@ class Transitions:
         first = int(self.valid.any(0).long().argmax())
         return self.take(slice(first, None, step))
 
-    def drawn(self, num: int, generator: torch.Generator) -> 'Transitions':
-        """Some transitions at random, in which not all particles may meet a
-        wall."""
+    def drawn(self, number: int, generator: torch.Generator) -> 'Transitions':
+        """So many at random, in which not all particles may meet a wall."""
         usable = self.valid.any(0).nonzero().squeeze(-1)
         picked = torch.randperm(usable.numel(), generator=generator,
                                 device=generator.device)
-        return self.take(usable[picked[:num].to(usable.device)])
+        return self.take(usable[picked[:number].to(usable.device)])
 
-    def whitened(self, columns: list[Tensor], scale: Tensor) -> list[Tensor]:
-        return columns
+    def whitened(self, rows: Sequence[Tensor], scale: Tensor) -> list[Tensor]:
+        """Numbers of each transition, :obj:`[num_nodes * Q * D, *]`, combined
+        so that errors in units of the scale are independent."""
+        return list(rows)
 
     def evidence(self, layer: ForceLawDecoder) -> 'ImpulseEvidence':
         return ImpulseEvidence(self, layer)
 
     def followed(self, layer: ForceLawDecoder,
                  channels: Tensor) -> 'Transitions':
+        """Along the paths on which the forces of a graph act, if paths are to
+        be estimated."""
         return self
 
     def factors(self, members: Tensor | slice) -> tuple[Tensor, Tensor]:
@@ -215,11 +223,16 @@ class Transitions:
 class ImpulseEvidence(Evidence):
     """The evidence of a layer's laws and terms, in units of its scale."""
     max_tried = 4_000_000
+    #: Of each number, what makes its error one, in nat: a part of its
+    #: log-likelihood that depends on what is thought to be noise.
+    log_scale: Tensor | float = 0.0
 
     @torch.no_grad()
     def __init__(self, transitions: Transitions,
                  layer: ForceLawDecoder) -> None:
         self.transitions = transitions
+        #: Whether masses are to be found along with graphs.
+        self.responds = 'response' in layer.terms
         change = transitions.change
         self.scale = layer.scale[-change.size(-1):]
         for term, value in layer.node_terms():
@@ -256,6 +269,11 @@ class ImpulseEvidence(Evidence):
         return (effect * at_receiver * valid[receiver],
                 opposite * at_sender * valid[sender])
 
+    def independent(self, columns: Tensor) -> Tensor:
+        """Changes :obj:`[num_nodes, num_transitions, F, P]` in units of the
+        scale, as errors show them."""
+        return columns
+
     def changed_errors(self, errors: Tensor, channels: Tensor, members: Tensor,
                        options: Tensor) -> tuple[Tensor, Tensor]:
         choices, out = self.transitions.choices, []
@@ -266,6 +284,38 @@ class ImpulseEvidence(Evidence):
             after = torch.baddbmm(before, change, effect.flatten(2), alpha=-1)
             out.append(after.view(*change.size()[:2], *errors.size()[1:]))
         return out[0], out[1]
+
+    def profiled(self, errors: Tensor, particles: Tensor,
+                 objective: Objective) -> Tensor:
+        if not self.responds:
+            return errors
+        change = (self.change * self.transitions.valid.unsqueeze(-1))[particles]
+        change = change.unsqueeze(1)
+        explained = change - errors
+        force = explained * self.transitions.mass[particles].view(-1, 1, 1, 1)
+        for _ in range(NUM_PROFILED):
+            weight = objective.weight(errors)
+            weighted = weight * force
+            normal = (weighted * force).sum((-2, -1), True)
+            right = (weighted * (change - force)).sum((-2, -1), True)
+            further = right / (normal + 1 / (2 * SPREAD**2))
+            response = (1 + further).clamp(1 / MAX_FACTOR, MAX_FACTOR)
+            errors = change - response * force
+        return errors
+
+    def settle(self, channels: Tensor) -> None:
+        """Sets masses, if they are sought, to those by which laws and a graph
+        explain the motion best, robustly."""
+        if not self.responds:
+            return
+        transitions = self.transitions
+        missed = self.errors(channels)
+        explained = self.change * transitions.valid.unsqueeze(-1) - missed
+        force = explained * transitions.mass.view(-1, 1, 1)  # Of 1 kg.
+        further = robust_fit(force.unsqueeze(-1), missed + explained - force,
+                             transitions.valid, SPREAD)
+        response = 1 + further.squeeze(-1)
+        transitions.mass = 1 / response.clamp(1 / MAX_FACTOR, MAX_FACTOR)
 
 
 def shortest_distance(dtype: torch.dtype) -> float:

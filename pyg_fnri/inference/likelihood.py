@@ -183,3 +183,30 @@ def cauchy_width(errors: Tensor, floor: float = 1e-7) -> Tensor:
         width = width * 2 * (square / (square + width)).mean()
         width = width.clamp(min=floor**2)
     return width.sqrt().to(errors.dtype)
+
+
+def robust_fit(columns: Tensor, missed: Tensor, seen: Tensor,
+               spread: float | None = None) -> Tensor:
+    """The constants :obj:`[num_nodes, P]` by which columns :obj:`[num_nodes, T,
+    D, P]` explain changes :obj:`[num_nodes, T, D]` in the transitions
+    :obj:`seen`; the same for all particles, or each its own, of about that
+    :obj:`spread`."""
+    # In double precision, squares of small numbers in any unit are above 0.
+    scale = columns[seen].double().square().mean((0, 1)).sqrt().to(missed.dtype)
+    scale = scale.clamp(min=torch.finfo(missed.dtype).tiny)  # [P]
+    width = cauchy_width(missed[seen])
+    ridge = (width / (spread * scale.mean()))**2 if spread else 1e-9
+    rows, num_constants = len(missed) if spread else 1, len(scale)
+    design = (columns / scale).reshape(rows, -1, num_constants).double()
+    target = missed.reshape(rows, -1).double()
+    inside = seen.unsqueeze(-1).expand_as(missed).reshape(rows, -1)
+    eye = torch.eye(num_constants, dtype=torch.double, device=missed.device)
+    constants = torch.zeros_like(design[:, 0])
+    for _ in range(5):
+        error = target - torch.einsum('rop,rp->ro', design, constants)
+        weight = inside / (1 + (error / width).square())
+        weighted = design * weight.unsqueeze(-1)
+        normal = torch.einsum('rop,roq->rpq', weighted, design)
+        right = torch.einsum('rop,ro->rp', weighted, target)
+        constants = torch.linalg.solve(normal + ridge * eye, right)
+    return constants.to(missed.dtype).expand(len(missed), -1) / scale

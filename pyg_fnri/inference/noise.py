@@ -54,23 +54,35 @@ class DecorrelatedEvidence(ImpulseEvidence):
     """Made by :func:`decorrelated`."""
     def __init__(self, evidence: ImpulseEvidence, band: Tensor) -> None:
         self.transitions = transitions = evidence.transitions
-        self.scale = evidence.scale
+        self.scale, self.responds = evidence.scale, evidence.responds
         choices = transitions.choices
         factor = factorise(transitions, band).to(evidence.change)
+        self.factor, self.log_scale = factor, factor[:, :, 0].log()
         self.change = solve(factor,
                             evidence.change * transitions.valid.unsqueeze(-1))
         on_receiver, on_sender = evidence.effects(
             torch.arange(choices.edge.numel(), device=choices.edge.device))
-        self.on_receiver = solve(factor[choices.receiver], on_receiver)
-        self.on_sender = solve(factor[choices.sender], on_sender)
+        # Of 1 kg: masses may still change.
+        at_receiver, at_sender = transitions.factors(slice(None))
+        self.on_receiver = solve(factor[choices.receiver],
+                                 on_receiver / at_receiver.view(-1, 1, 1, 1))
+        self.on_sender = solve(factor[choices.sender],
+                               on_sender / at_sender.view(-1, 1, 1, 1))
+
+    def independent(self, columns: Tensor) -> Tensor:
+        valid = self.transitions.valid[:, None, :, None]
+        columns = columns.movedim(-1, 1) * valid  # [num_nodes, P, T, F]
+        return solve(self.factor, columns).movedim(1, -1)
 
     def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
-        return self.on_receiver[members], self.on_sender[members]
+        at_receiver, at_sender = self.transitions.factors(members)
+        return (self.on_receiver[members] * at_receiver.view(-1, 1, 1, 1),
+                self.on_sender[members] * at_sender.view(-1, 1, 1, 1))
 
     def errors(self, channels: Tensor) -> Tensor:
         choices, out = self.transitions.choices, self.change.clone()
-        for particle, effect in ((choices.receiver, self.on_receiver),
-                                 (choices.sender, self.on_sender)):
+        for particle, effect in zip((choices.receiver, choices.sender),
+                                    self.effects(slice(None))):
             explained = torch.einsum('vc,vc...->v...', channels, effect)
             out.index_add_(0, particle, -explained)
         return out

@@ -27,6 +27,9 @@ ANNEALING = tuple(
 #: Times the fitted scale, and how often it is fitted to better graphs' errors.
 WIDENING, NUM_FITS = (30.0, 10.0, 5.0, 3.0, 2.0, 1.0), 2
 
+#: How often masses are fitted to graphs, and graphs to masses.
+NUM_ALTERNATIONS = 3
+
 #: Times the median cost from which on a system stands out, and starts that have
 #: to find its best graph then.
 OUTLYING, ENOUGH = 3.0, 3
@@ -118,6 +121,9 @@ def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
         # Its errors are mostly noise: no tolerance is right but theirs.
         annealing = _widened(_likelihood(search, evidence, annealing[-1]))
     relax_and_sweep(search, evidence, annealing)
+    for _ in range(NUM_ALTERNATIONS if evidence.responds else 0):
+        evidence.settle(search.channels)
+        relax_and_sweep(search, evidence, annealing)
     for _ in range(NUM_FITS):
         if isinstance(seen, SmoothedEvidence):
             seen = seen.followed(search.channels)
@@ -128,7 +134,9 @@ def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
             break
         annealing = _widened(cost)
         relax_and_sweep(search, seen, annealing)
+        seen.settle(search.channels)
     _refine_by_restarts(search, seen, annealing, num_restarts, generator)
+    evidence.transitions.mass = seen.transitions.mass
     return seen
 
 
@@ -148,7 +156,7 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
     last = annealing[-1]
     stages = [*without_prior(annealing[:-1]), last]
     owner = search.system[search.choices.receiver]
-    best_cost = search.cost(evidence, last)
+    best_cost, transitions = search.cost(evidence, last), evidence.transitions
     times_found = torch.ones_like(best_cost)
     size = search.system.bincount(minlength=search.num_systems)
     settled = size == 0  # Numbers of systems may have gaps.
@@ -157,7 +165,7 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
         if bool(settled.all()):
             break
         search.active = ~settled[owner]
-        best = search.choice
+        best, best_mass = search.choice, transitions.mass
         search.choice = torch.where(search.active, search.draw(generator), best)
         if number % 2 == 0:
             drawn = one_hot(search.choice, len(search.options))
@@ -166,13 +174,18 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
         else:
             for stage in stages:
                 search.sweep(evidence, stage)
-        search.sweep(evidence, last)
+        for _ in range(2 if evidence.responds else 1):
+            evidence.settle(search.channels)
+            search.sweep(evidence, last)
+        evidence.settle(search.channels)
         cost = search.cost(evidence, last)
         other = torch.zeros_like(settled)
         other[owner[search.choice != best]] = True
         better = other & (cost < best_cost)
         search.choice = torch.where(better[owner], search.choice, best)
         best_cost = torch.where(better, cost, best_cost)
+        transitions.mass = torch.where(better[search.system], transitions.mass,
+                                       best_mass)
         times_found = torch.where(better, 1, times_found + ~other)
         typical = (best_cost / size).median()
         settled |= (times_found >= 2) & (best_cost / size <= OUTLYING * typical)

@@ -82,8 +82,12 @@ class GraphSearch:
             at_receiver, at_sender = evidence.changed_errors(
                 errors, channels, members, options)
             both = choices.mutual[members]
-            cost = objective.cost(at_receiver)
-            cost = cost + objective.cost(at_sender) * both.unsqueeze(1)
+            cost = objective.cost(
+                evidence.profiled(at_receiver, choices.receiver[members],
+                                  objective))
+            cost = cost + both.unsqueeze(1) * objective.cost(
+                evidence.profiled(at_sender, choices.sender[members],
+                                  objective))
             score = objective.prior_weight * self.log_prior[members] - cost
             conditional[members] = score.log_softmax(-1)
             best = score.argmax(-1)

@@ -29,7 +29,7 @@ LEAST_WINDOW = 48
 def follow(trajectories: Sequence[Tensor], choices: Pairs,
            layer: ForceLawDecoder,
            mass: Optional[Tensor] = None) -> Transitions:
-    """The transitions of frames :obj:`[num_nodes, T, 2D]` in m and m/s, smoothed
+    """Transitions of frames :obj:`[num_nodes, T, 2D]` in m and m/s, smoothed
     if velocities were derived from positions."""
     path = hermite_path(trajectories, layer.interval, layer.walls)
     if all(is_derived(x, layer.interval) for x in trajectories):

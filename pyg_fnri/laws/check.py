@@ -8,11 +8,13 @@ from torch_geometric.data import Batch
 from torch_geometric.utils import scatter
 
 from pyg_fnri.inference import AnnealingStep, refine
+from pyg_fnri.inference.impulses import GAP
 from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width
-from pyg_fnri.laws.fit import mean_by_system
+from pyg_fnri.laws.fit import LawFit, mean_by_system
 from pyg_fnri.laws.missing_terms import (Estimate, Finding, find_missing_terms,
                                          mean_of_systems)
-from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
+from pyg_fnri.nn import (LinearStep, RelationalAutoEncoder, Scaling, Term,
+                         per_mass)
 
 #: Two sweeps for networks, whose errors are far above those of laws.
 NETWORK_ANNEALING = (AnnealingStep(0.05, 1.0), AnnealingStep(0.05, 1.0))
@@ -195,7 +197,16 @@ def check_laws(laws: RelationalAutoEncoder, networks: RelationalAutoEncoder,
         if len(at_walls) >= MIN_AT_WALLS else None,
         one_way=mean_of_systems(score['laws'] - score['one way'])
         if 'one way' in score else None,
-        findings=tuple(find_missing_terms(laws, data, graph)))
+        findings=tuple(missing_from_laws(laws, data, graph)))
+
+
+def missing_from_laws(model: RelationalAutoEncoder, data: Batch,
+                      edge_type: Tensor) -> list[Finding]:
+    fit = LawFit(model, data)
+    channels = model.latent.encode_types(edge_type)[fit.search.choices.edge]
+    observed = (fit.transitions.frame < GAP).expand_as(fit.transitions.valid)
+    return find_missing_terms(fit, channels.to(data.x.dtype), observed,
+                              Term.known)
 
 
 def _persistence(errors: Tensor) -> float:

@@ -62,6 +62,7 @@ def disentangle(fit: LawFit, generator: torch.Generator,
             fit.state = state
             fit.expect(REANNEALING[0])
             fit.anneal(REANNEALING, generator)
+            seen.mass = fit.transitions.mass
             cost = fit.cost(last, fit.evidence(seen)).mean().item()
             if cost < found_cost:
                 found, found_cost = fit.state, cost

@@ -134,8 +134,18 @@ class LawFit:
         are quicker, and shake laws out of local optima."""
         fit_laws(self.layer, self.transitions, self.search.channels,
                  self.bounded(step), generator, num_transitions)
+        self.respond()
         self.transitions = self.transitions.followed(self.layer,
                                                      self.search.channels)
+
+    def respond(self) -> None:
+        """Fits masses, if they are sought; in the mean, laws are those of 1 kg.
+        """
+        evidence = self.evidence()
+        if evidence.responds:
+            evidence.settle(self.search.channels)
+            mass = self.transitions.mass
+            self.transitions.mass = mass / mass.log().mean().exp()
 
     def expect(self, step: AnnealingStep,
                evidence: ImpulseEvidence | None = None) -> None:
@@ -225,12 +235,11 @@ def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
     taken = transitions.drawn(min(num_transitions, most), generator)
     scale = layer.scale[-transitions.change.size(-1):]
     design, targets = _columns(layer, taken, channels), taken.change / scale
-    both = taken.whitened([
+    rows = taken.whitened([
         torch.cat([columns, target.reshape(-1, 1)], dim=1)
         for columns, target in zip(design, targets.unbind(1))
     ], scale)
-    design = [columns[:, :-1] for columns in both]
-    target = [columns[:, -1] for columns in both]
+    design = [(row[:, :-1], row[:, -1]) for row in rows]
     valid = taken.valid.t().unsqueeze(-1)  # [T, num_nodes, 1]
     tables, num_channels = layer.tables(), channels.size(1)
     penalty = torch.block_diag(*[
@@ -243,7 +252,7 @@ def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
     for _ in range(NUM_REWEIGHTINGS):
         normal = unknowns.new_zeros(2 * unknowns.size(), dtype=torch.double)
         right = torch.zeros_like(normal[0])
-        for columns, row, usual in zip(design, target, valid):
+        for (columns, row), usual in zip(design, valid):
             error = (row - columns @ unknowns).view(len(usual), -1)
             weight = (usual * cost.weight(error)).flatten()
             weighted = columns * weight.unsqueeze(-1)

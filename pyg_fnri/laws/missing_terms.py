@@ -1,16 +1,15 @@
 """Terms that force laws lack, found in what they leave unexplained."""
 import math
-from itertools import combinations
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
-from pyg_fnri.inference.impulses import GAP
-from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width
+from pyg_fnri.inference.impulses import SPREAD, ImpulseEvidence
+from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width, robust_fit
 from pyg_fnri.laws.fit import LawFit, mean_by_system
-from pyg_fnri.nn import RelationalAutoEncoder
+from pyg_fnri.nn import NodeTerm, PairTerm, Term
 
 #: Least distance, in units of a law's first one: closer encounters would
 #: outweigh all else.
@@ -21,16 +20,9 @@ MIN_SIZE = 0.02
 #: Standard errors that one gain has to exceed, as several terms are tried, and
 #: all those among which the greatest decides.
 MIN_SIGNIFICANCE, MORE_THAN_CHANCE = 3.0, 2.0
-#: What each of the terms means.
-TERMS = {
-    'velocity': 'forces depend on velocity, like friction or a drive',
-    'turning': 'forces act across the velocity, like a magnetic field',
-    'relative velocity':
-    'forces depend on velocities, like friction within pairs',
-    'transverse': 'forces point across the line of a pair',
-    'field': 'a force acts from outside, depending on position alone',
-    'response': 'particles respond differently to the same force'
-}
+#: The share that laws may leave unexplained, unless it is noise: the
+#: correlation between successive errors above which it is none.
+MAX_UNEXPLAINED, MIN_PERSISTENCE = 0.05, 0.3
 
 
 class Estimate(NamedTuple):
@@ -53,47 +45,50 @@ def mean_of_systems(values: Tensor) -> Estimate:
 
 
 class Finding(NamedTuple):
-    """One of the :data:`TERMS`, its mean size in typical changes of velocity by
+    """A term by its name, its mean size in typical changes of velocity by
     forces, and its gain of log-likelihood in nat per velocity component."""
     name: str
     size: float
     gain: Estimate
 
     def __str__(self) -> str:
-        return f'{TERMS[self.name]} ({self.size:.0%} of typical forces)'
+        what = Term.known[self.name].what
+        return f'{what} ({self.size:.0%} of typical forces)'
 
 
 @torch.no_grad()
-def find_missing_terms(model: RelationalAutoEncoder, data: Data,
-                       edge_type: Tensor) -> list[Finding]:
-    """The terms that laws lack in at least two systems with a graph by
-    :obj:`x`, the greatest gain first. Each of the :data:`TERMS` is fitted to
-    what the laws miss in :obj:`x`, and judged by the frames :obj:`y` that
-    follow; the best is taken out, and the others are tried on what is left."""
-    fit = LawFit(model, data)
-    channels = model.latent.encode_types(edge_type)[fit.search.choices.edge]
-    channels = channels.to(data.x.dtype)
-    evidence, valid = fit.evidence(), fit.transitions.valid
+def find_missing_terms(fit: LawFit, channels: Tensor, seen: Tensor,
+                       names: Iterable[str]) -> list[Finding]:
+    """Those of some terms that laws lack in at least two systems with graphs
+    :obj:`[V, num_channels]`, the greatest gain first. Each is fitted to what
+    the laws miss in the transitions :obj:`seen`, and judged by the others; the
+    best is taken out, and the others are tried on what is left."""
+    transitions = fit.transitions.followed(fit.layer, channels)
+    evidence, valid = transitions.evidence(fit.layer), transitions.valid
     # Changes of velocity, in typical ones by forces.
-    missed = evidence.errors(channels).chunk(2, dim=-1)[1]
-    explained = evidence.change.chunk(2, dim=-1)[1] - missed
-    left = term_columns(fit, data, channels, explained)
-    observed = fit.transitions.frame < GAP
-    seen, later = valid & observed, valid & ~observed
+    axes = slice(-transitions.path.position.size(-1), None)
+    missed = evidence.errors(channels)[..., axes]
+    explained = evidence.change[..., axes] - missed
+    left = {
+        name: term_columns(fit, evidence, name, channels, explained)
+        for name in names if name not in fit.layer.terms
+    }
+    later, seen = valid & ~seen, valid & seen
     # Laws that are all too strong or too weak by one factor break no rule.
-    missed = missed - _fit(left['response'], missed, seen)
+    missed = missed - _part(explained.unsqueeze(-1), missed, seen)
     found = []
     while left:
         tried = []
         for name, columns in left.items():
-            part = _fit(columns, missed, seen, per_particle=name == 'response')
+            part = _part(columns, missed, seen,
+                         SPREAD if name == 'response' else None)
             gain = torch.zeros_like(missed[..., 0])
             for errors, sign in ((missed, 1), (missed - part, -1)):
                 nll = cauchy_nll(errors, cauchy_width(errors[seen]))
                 gain += sign * nll.mean(-1)
             gained = mean_of_systems(
                 mean_by_system((gain * later).sum(-1), later.sum(-1),
-                               data.batch))
+                               fit.search.system))
             size = part[later].abs().mean().item()
             if size >= MIN_SIZE and (gained.mean
                                      > MORE_THAN_CHANCE * gained.error):
@@ -108,82 +103,46 @@ def find_missing_terms(model: RelationalAutoEncoder, data: Data,
     return found
 
 
-def _fit(columns: Tensor, missed: Tensor, seen: Tensor,
-         per_particle: bool = False) -> Tensor:
-    """The part of changes [N, T, D] that columns [N, T, D, P] explain, with
-    constants fitted to those seen."""
-    # In double precision, squares of small numbers in any unit are above 0.
-    scale = columns[seen].double().square().mean((0, 1)).sqrt().to(missed.dtype)
-    scale = scale.clamp(min=torch.finfo(missed.dtype).tiny)  # [P]
-    columns = columns / scale
-    width = cauchy_width(missed[seen])
-    # A particle that felt hardly any force tells little about itself: its
-    # response is expected to be within some 30 % of the others'.
-    ridge = (width / (0.3 * scale.mean()))**2 if per_particle else 1e-9
-    rows, num_constants = len(missed) if per_particle else 1, len(scale)
-    design = columns.reshape(rows, -1, num_constants).double()
-    target = missed.reshape(rows, -1).double()
-    inside = seen.unsqueeze(-1).expand_as(missed).reshape(rows, -1)
-    eye = torch.eye(num_constants, dtype=torch.double, device=missed.device)
-    constants = torch.zeros_like(design[:, 0])
-    for _ in range(5):
-        error = target - torch.einsum('rop,rp->ro', design, constants)
-        weight = inside / (1 + (error / width).square())
-        weighted = design * weight.unsqueeze(-1)
-        normal = torch.einsum('rop,roq->rpq', weighted, design)
-        right = torch.einsum('rop,ro->rp', weighted, target)
-        constants = torch.linalg.solve(normal + ridge * eye, right)
-    constants = constants.to(missed.dtype).expand(len(missed), -1)
+def leaves_unexplained(fit: LawFit, channels: Tensor) -> bool:
+    """Whether laws leave much unexplained that is no noise, as errors go on
+    from one transition to the next."""
+    transitions = fit.transitions.followed(fit.layer, channels)
+    evidence, valid = transitions.evidence(fit.layer), transitions.valid
+    axes = slice(-transitions.path.position.size(-1), None)
+    errors = evidence.errors(channels)[..., axes]
+    change = evidence.change[..., axes]
+    share = errors[valid].abs().median() / change[valid].abs().median()
+    limit = 3 * cauchy_width(errors[valid])
+    errors = errors.clamp(-limit, limit).double()
+    product = (errors[:, 1:] * errors[:, :-1]).sum()
+    persistence = product / errors.square().sum().clamp(min=1e-300)
+    return bool((share > MAX_UNEXPLAINED) & (persistence > MIN_PERSISTENCE))
+
+
+def _part(columns: Tensor, missed: Tensor, seen: Tensor,
+          spread: float | None = None) -> Tensor:
+    constants = robust_fit(columns, missed, seen, spread)
     return torch.einsum('ntdp,np->ntd', columns, constants)
 
 
-def term_columns(fit: LawFit, data: Data, channels: Tensor,
-                 explained: Tensor) -> dict[str, Tensor]:
-    """Changes of velocity :obj:`[N, T, D, P]` by each term, for P constants."""
-    # Of both ends: the noise of one alone would look like friction.
-    mean = [(x[:, :-1] + x[:, 1:]) / 2 for x in (data.x, data.y)]
-    position, velocity = torch.cat(mean, dim=1).chunk(2, dim=-1)
-    choices = fit.search.choices
-
-    def between(value: Tensor) -> Tensor:
-        return value[choices.receiver] - value[choices.sender]
-
-    def of_pairs(*effects: Tensor) -> Tensor:
-        """Effects [V, T, D] on receivers, by channel, summed by particle."""
-        effect = torch.stack(effects, dim=-1)
-        effect = torch.einsum('vc,vtde->vtdce', channels, effect)
-        return fit.transitions.sum_at_particles(effect.flatten(-2))
-
-    offset, relative = between(position), between(velocity)
-    distance = offset.norm(dim=-1, keepdim=True)
-    distance = distance.clamp(min=CLOSE * fit.layer.law.min_distance)
-    across = _turned(offset / distance).unbind(-1)
-    shapes = (torch.ones_like(distance), distance, 1 / distance)
-    axes = torch.eye(position.size(-1), device=position.device)
-    affine = torch.cat([torch.ones_like(position[..., :1]), position], dim=-1)
-    return {
-        'velocity':
-        torch.stack(
-            [velocity, velocity.norm(dim=-1, keepdim=True) * velocity], dim=-1),
-        'turning':
-        _turned(velocity),
-        'relative velocity':
-        of_pairs(relative, relative / distance),
-        'transverse':
-        of_pairs(*[part * shape for part in across for shape in shapes]),
-        'field':
-        torch.einsum('nta,de->ntdae', affine, axes).flatten(-2),
-        'response':
-        explained.unsqueeze(-1)
-    }
-
-
-def _turned(vector: Tensor) -> Tensor:
-    """A vector [*, D] under each generator of rotations, [*, D, P]; zero on a
-    line."""
-    turned = [torch.zeros_like(vector)] if vector.size(-1) == 1 else []
-    for a, b in combinations(range(vector.size(-1)), 2):
-        out = torch.zeros_like(vector)
-        out[..., a], out[..., b] = -vector[..., b], vector[..., a]
-        turned.append(out)
-    return torch.stack(turned, dim=-1)
+def term_columns(fit: LawFit, evidence: ImpulseEvidence, name: str,
+                 channels: Tensor, explained: Tensor) -> Tensor:
+    """What each of P constants adds to changes of velocity, :obj:`[num_nodes,
+    num_transitions, D, P]`, in typical ones: of terms of pairs, laws that are
+    constant, linear, and inverse."""
+    transitions, term = evidence.transitions, Term.known[name]()
+    if isinstance(term, NodeTerm):
+        out = transitions.node_columns(term)
+    elif isinstance(term, PairTerm):
+        distance = transitions.distance.clamp(min=CLOSE *
+                                              fit.layer.law.min_distance)
+        shapes = torch.stack(
+            [torch.ones_like(distance), distance, 1 / distance])
+        effects = torch.einsum('svtp,vtpfk->vtfks', shapes,
+                               transitions.unit_effects(term))
+        effects = torch.einsum('vc,vtfks->vtfcks', channels, effects)
+        out = transitions.sum_at_particles(effects.flatten(3))
+    else:
+        return explained.unsqueeze(-1)
+    out = evidence.independent(out / evidence.scale.unsqueeze(-1))
+    return out[:, :, -explained.size(-1):]

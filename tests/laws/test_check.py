@@ -78,7 +78,7 @@ def test_networks_that_know_of_friction_are_better(check):
     result = check(data, networks=Dragged)
     assert not result.holds and 'do NOT hold' in str(result)
     assert result.behind.mean > 10 * result.behind.error > 0
-    assert result.findings[0].name == 'velocity'
+    assert result.findings[0].name == 'drag'
 
 
 def test_walls_that_laws_do_not_know(check, simulate_systems):

@@ -9,7 +9,7 @@ from torch_geometric.data import Batch
 from pyg_fnri.inference import AnnealingStep, refine
 from pyg_fnri.inference.evidence import all_types
 from pyg_fnri.laws import discover_force_laws
-from pyg_fnri.laws.discovery import align, held_out_cost
+from pyg_fnri.laws.discovery import align, held_out_scores
 from pyg_fnri.laws.fit import LawFit, State
 from pyg_fnri.nn import CategoricalLatent, SigmoidLatent
 
@@ -99,7 +99,7 @@ def test_held_out_systems_judge_laws(systems, make_model):
     for factor in (1.0, 1.1, 2.0, 0.0):
         model = make_model(batch.edge_label)
         model.decoder.layer.law.value.data *= factor
-        costs.append(held_out_cost(LawFit(model, batch), generator()))
+        costs.append(held_out_scores(LawFit(model, batch), generator()).cost)
     assert costs == sorted(costs) and costs[0] < 0.1 * costs[-1]
 
 
@@ -111,7 +111,7 @@ def test_graphs_come_from_other_frames_than_the_cost(systems, make_model):
         for key, value in change.items():
             data[key] = value
         fit = LawFit(make_model(batch.edge_label), data)
-        return held_out_cost(fit, generator()), fit.search.choice
+        return held_out_scores(fit, generator()).cost, fit.search.choice
 
     cost, graphs = judge()
     other_cost, other_graphs = judge(y=batch.y.flip(1))
