@@ -257,7 +257,7 @@ class ImpulseEvidence(Evidence):
         errors = self.change - self.transitions.sum_at_particles(effect)
         return errors * self.transitions.valid.unsqueeze(-1)
 
-    def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
+    def effects(self, members: Tensor | slice) -> tuple[Tensor, Tensor]:
         """Effects of a unit of each channel on receivers and on senders, twice
         :obj:`[v, C, num_transitions, F]`."""
         choices, effect = self.transitions.choices, self.effect[members]

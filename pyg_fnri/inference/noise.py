@@ -74,7 +74,7 @@ class DecorrelatedEvidence(ImpulseEvidence):
         columns = columns.movedim(-1, 1) * valid  # [num_nodes, P, T, F]
         return solve(self.factor, columns).movedim(1, -1)
 
-    def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
+    def effects(self, members: Tensor | slice) -> tuple[Tensor, Tensor]:
         at_receiver, at_sender = self.transitions.factors(members)
         return (self.on_receiver[members] * at_receiver.view(-1, 1, 1, 1),
                 self.on_sender[members] * at_sender.view(-1, 1, 1, 1))

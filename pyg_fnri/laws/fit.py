@@ -234,10 +234,10 @@ def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
     most = max(1, MOST_CHANGES // transitions.change.size(0))
     taken = transitions.drawn(min(num_transitions, most), generator)
     scale = layer.scale[-transitions.change.size(-1):]
-    design, targets = _columns(layer, taken, channels), taken.change / scale
+    targets = (taken.change / scale).transpose(0, 1).flatten(1)
     rows = taken.whitened([
-        torch.cat([columns, target.reshape(-1, 1)], dim=1)
-        for columns, target in zip(design, targets.unbind(1))
+        torch.cat([columns, target.unsqueeze(-1)], dim=1)
+        for columns, target in zip(_columns(layer, taken, channels), targets)
     ], scale)
     design = [(row[:, :-1], row[:, -1]) for row in rows]
     valid = taken.valid.t().unsqueeze(-1)  # [T, num_nodes, 1]
