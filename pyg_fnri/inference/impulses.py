@@ -54,13 +54,6 @@ class Path(NamedTuple):
     circle: bool = False
 
 
-def find_path(layer: ForceLawDecoder, trajectories: Sequence[Tensor]) -> Path:
-    """The path by the order of the layer's laws."""
-    if isinstance(layer, RateLawDecoder):
-        return rate_path(layer, trajectories)
-    return hermite_path(trajectories, layer.interval, layer.walls)
-
-
 def rate_path(layer: RateLawDecoder, trajectories: Sequence[Tensor]) -> Path:
     r"""Of first order: rates where they are measured; else, along the cubic
     through the four nearest frames,
@@ -170,15 +163,18 @@ class Transitions:
     def __init__(self, path: Path, choices: Pairs,
                  mass: Optional[Tensor] = None) -> None:
         self.choices = choices
+        ones = torch.ones_like(path.change[:, 0, 0])
+        #: What divides what acts on a particle, and multiplies what it does.
+        self.mass, self.source = ones if mass is None else mass, ones
+        self._put(path)
+
+    def _put(self, path: Path) -> None:
         self.path = path
         #: What forces have to explain, [num_nodes, num_transitions, Q * D].
         self.change = path.change
         #: Whether they can, [num_nodes, num_transitions].
         self.valid = path.valid
         self.frame = path.frame
-        ones = torch.ones_like(path.change[:, 0, 0])
-        #: What divides what acts on a particle, and multiplies what it does.
-        self.mass, self.source = ones if mass is None else mass, ones
         offset = self._apart(slice(None))
         #: Of pairs, [V, num_transitions, points].
         self.distance = offset.norm(dim=-1).clamp(
@@ -266,6 +262,27 @@ class Transitions:
         first = int(self.valid.any(0).long().argmax())
         return self.take(slice(first, None, step))
 
+    def drawn(self, number: int, generator: torch.Generator) -> 'Transitions':
+        """So many at random, in which not all particles may meet a wall."""
+        usable = self.valid.any(0).nonzero().squeeze(-1)
+        picked = torch.randperm(usable.numel(), generator=generator,
+                                device=generator.device)
+        return self.take(usable[picked[:number].to(usable.device)])
+
+    def whitened(self, rows: Sequence[Tensor], scale: Tensor) -> list[Tensor]:
+        """Numbers of each transition, :obj:`[num_nodes * Q * D, *]`, combined
+        so that errors in units of the scale are independent."""
+        return list(rows)
+
+    def evidence(self, layer: ForceLawDecoder) -> 'ImpulseEvidence':
+        return ImpulseEvidence(self, layer)
+
+    def followed(self, layer: ForceLawDecoder,
+                 channels: Tensor) -> 'Transitions':
+        """Along the paths on which the forces of a graph act, if paths are to
+        be estimated."""
+        return self
+
     def factors(self, members: Tensor | slice) -> tuple[Tensor, Tensor]:
         """What a choice's effects on the receiver and on the sender are to be
         multiplied by, :obj:`[v]` each: a source over a mass."""
@@ -292,15 +309,18 @@ class Transitions:
 class ImpulseEvidence(Evidence):
     """The evidence of a layer's laws and terms, in units of its scale."""
     max_tried = 4_000_000
+    #: Of each number, what makes its error one, in nat: a part of its
+    #: log-likelihood that depends on what is thought to be noise.
+    log_scale: Tensor | float = 0.0
 
     @torch.no_grad()
     def __init__(self, transitions: Transitions,
                  layer: ForceLawDecoder) -> None:
         self.transitions = transitions
-        self.scale = layer.scale
         #: Whether masses are to be found along with graphs.
         self.responds = 'response' in layer.terms
         change = transitions.change
+        self.scale = layer.scale[-change.size(-1):]
         for term, value in layer.node_terms():
             change = change - transitions.node_columns(term) @ value
         self.change = change / self.scale
@@ -344,7 +364,7 @@ class ImpulseEvidence(Evidence):
             effect, on_sender)
         return errors * self.transitions.valid.unsqueeze(-1)
 
-    def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
+    def effects(self, members: Tensor | slice) -> tuple[Tensor, Tensor]:
         """Effects of a unit of each channel on receivers and on senders, twice
         :obj:`[v, C, num_transitions, F]`."""
         choices, effect = self.transitions.choices, self.effect[members]
@@ -358,6 +378,11 @@ class ImpulseEvidence(Evidence):
         opposite = opposite * choices.mutual[members].view(-1, 1, 1, 1)
         return (effect * at_receiver * valid[receiver],
                 opposite * at_sender * valid[sender])
+
+    def independent(self, columns: Tensor) -> Tensor:
+        """Changes :obj:`[num_nodes, num_transitions, F, P]` in units of the
+        scale, as errors show them."""
+        return columns
 
     def changed_errors(self, errors: Tensor, channels: Tensor, members: Tensor,
                        options: Tensor) -> tuple[Tensor, Tensor]:

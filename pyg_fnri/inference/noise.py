@@ -25,7 +25,8 @@ def decorrelated(evidence: ImpulseEvidence, errors: Tensor) -> ImpulseEvidence:
     correlation = autocorrelation(errors, evidence.transitions)
     if not bool((correlation < -NEGLIGIBLE).any()):
         return evidence
-    return DecorrelatedEvidence(evidence, correlation)
+    band = torch.cat([torch.ones_like(correlation[:1]), correlation])
+    return DecorrelatedEvidence(evidence, band)
 
 
 def autocorrelation(errors: Tensor, transitions: Transitions) -> Tensor:
@@ -37,7 +38,7 @@ def autocorrelation(errors: Tensor, transitions: Transitions) -> Tensor:
     series, *_ = bounded(errors, (errors != 0).any(-1))
     variance = series[transitions.valid].square().mean(0)
     for lag in range(1, NUM_LAGS + 1):
-        pairs = _together(transitions, lag)
+        pairs = together(transitions, lag)
         if bool(pairs.any()):
             product = (series[:, lag:] * series[:, :-lag])[pairs].mean(0)
             out[lag - 1] = torch.where(variance > 0, product / variance, 0.0)
@@ -51,23 +52,29 @@ def autocorrelation(errors: Tensor, transitions: Transitions) -> Tensor:
 
 class DecorrelatedEvidence(ImpulseEvidence):
     """Made by :func:`decorrelated`."""
-    def __init__(self, evidence: ImpulseEvidence, correlation: Tensor) -> None:
+    def __init__(self, evidence: ImpulseEvidence, band: Tensor) -> None:
         self.transitions = transitions = evidence.transitions
         self.scale, self.responds = evidence.scale, evidence.responds
         choices = transitions.choices
-        factor = _factor(transitions, correlation)
-        self.change = _solve(factor,
-                             evidence.change * transitions.valid.unsqueeze(-1))
+        factor = factorise(transitions, band).to(evidence.change)
+        self.factor, self.log_scale = factor, factor[:, :, 0].log()
+        self.change = solve(factor,
+                            evidence.change * transitions.valid.unsqueeze(-1))
         on_receiver, on_sender = evidence.effects(
             torch.arange(choices.edge.numel(), device=choices.edge.device))
         # Of 1 kg: masses may still change.
         at_receiver, at_sender = transitions.factors(slice(None))
-        self.on_receiver = _solve(factor[choices.receiver],
-                                  on_receiver / at_receiver.view(-1, 1, 1, 1))
-        self.on_sender = _solve(factor[choices.sender],
-                                on_sender / at_sender.view(-1, 1, 1, 1))
+        self.on_receiver = solve(factor[choices.receiver],
+                                 on_receiver / at_receiver.view(-1, 1, 1, 1))
+        self.on_sender = solve(factor[choices.sender],
+                               on_sender / at_sender.view(-1, 1, 1, 1))
 
-    def effects(self, members: Tensor) -> tuple[Tensor, Tensor]:
+    def independent(self, columns: Tensor) -> Tensor:
+        valid = self.transitions.valid[:, None, :, None]
+        columns = columns.movedim(-1, 1) * valid  # [num_nodes, P, T, F]
+        return solve(self.factor, columns).movedim(1, -1)
+
+    def effects(self, members: Tensor | slice) -> tuple[Tensor, Tensor]:
         at_receiver, at_sender = self.transitions.factors(members)
         return (self.on_receiver[members] * at_receiver.view(-1, 1, 1, 1),
                 self.on_sender[members] * at_sender.view(-1, 1, 1, 1))
@@ -81,28 +88,30 @@ class DecorrelatedEvidence(ImpulseEvidence):
         return out
 
 
-def _together(transitions: Transitions, lag: int) -> Tensor:
+def together(transitions: Transitions, lag: int) -> Tensor:
+    """Whether transitions, and those so many later, say something,
+    :obj:`[num_nodes, T - lag]`."""
     valid, frame = transitions.valid, transitions.frame
     return valid[:, lag:] & valid[:, :-lag] & (frame[lag:] - frame[:-lag]
                                                == lag)
 
 
-def _factor(transitions: Transitions, correlation: Tensor) -> Tensor:
-    """The Cholesky factor of each particle's covariance, from the diagonal to
-    the left, :obj:`[num_nodes, T, NUM_LAGS + 1, F]`."""
-    valid = transitions.valid
-    out = correlation.new_zeros(*valid.size(), NUM_LAGS + 1,
-                                correlation.size(-1))
-    out[:, :, 0] = 1
-    for lag in range(1, NUM_LAGS + 1):
-        out[:, lag:, lag] = (correlation[lag - 1] *
-                             _together(transitions, lag).unsqueeze(-1))
+def factorise(transitions: Transitions, band: Tensor) -> Tensor:
+    """The Cholesky factor of each particle's covariance, of which a band of
+    lags 0, 1, ... is given, :obj:`[num_lags + 1, F]`; from the diagonal to the
+    left, :obj:`[num_nodes, T, num_lags + 1, F]`."""
+    valid, num_lags = transitions.valid, len(band) - 1
+    out = band.new_zeros(*valid.size(), *band.size())
+    out[:, :, 0] = band[0]
+    for lag in range(1, num_lags + 1):
+        out[:, lag:,
+            lag] = (band[lag] * together(transitions, lag).unsqueeze(-1))
     # In place: what is read of the covariance has not been replaced yet.
     for step in range(valid.size(1)):
-        for lag in range(min(step, NUM_LAGS), -1, -1):
+        for lag in range(min(step, num_lags), -1, -1):
             other = step - lag
             now = out[:, step, lag]
-            for before in range(lag + 1, min(step, NUM_LAGS) + 1):
+            for before in range(lag + 1, min(step, num_lags) + 1):
                 now -= out[:, step, before] * out[:, other, before - lag]
             if lag:
                 now /= out[:, other, 0]
@@ -111,12 +120,23 @@ def _factor(transitions: Transitions, correlation: Tensor) -> Tensor:
     return out
 
 
-def _solve(factor: Tensor, value: Tensor) -> Tensor:
-    out = value.clone()
+def solve(factor: Tensor, value: Tensor) -> Tensor:
+    """Values :obj:`[num_nodes, *, T, F]`, made independent."""
+    out, num_lags = value.clone(), factor.size(2) - 1
     shape = len(value), *[1] * (value.dim() - 3), value.size(-1)
     for step in range(value.size(-2)):
-        for lag in range(1, min(step, NUM_LAGS) + 1):
+        for lag in range(1, min(step, num_lags) + 1):
             before = out[..., step - lag, :]
             out[..., step, :] -= factor[:, step, lag].view(shape) * before
         out[..., step, :] /= factor[:, step, 0].view(shape)
+    return out
+
+
+def solve_transposed(factor: Tensor, value: Tensor) -> Tensor:
+    out, num_lags = value.clone(), factor.size(2) - 1
+    num_steps = value.size(1)
+    for step in range(num_steps - 1, -1, -1):
+        for lag in range(1, min(num_steps - 1 - step, num_lags) + 1):
+            out[:, step] -= factor[:, step + lag, lag] * out[:, step + lag]
+        out[:, step] /= factor[:, step, 0]
     return out

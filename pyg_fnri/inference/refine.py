@@ -7,13 +7,14 @@ from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
 from pyg_fnri.inference.evidence import DecoderEvidence, Evidence
-from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions, find_path
+from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.inference.likelihood import (AnnealingStep, Objective,
                                            StudentErrors, fit_errors,
                                            without_prior)
 from pyg_fnri.inference.noise import decorrelated
 from pyg_fnri.inference.relaxation import relax_and_sweep
 from pyg_fnri.inference.search import GraphSearch, Refined
+from pyg_fnri.inference.smoothing import SmoothedEvidence, follow
 from pyg_fnri.nn import ForceLawDecoder, RelationalAutoEncoder, known_masses
 from pyg_fnri.nn.latent import most_probable
 
@@ -97,8 +98,7 @@ def _refined(model: RelationalAutoEncoder, data: Data,
     search, layer = GraphSearch(model, data), model.decoder.layer
     choices, mass = search.choices, known_masses(data)
     if isinstance(layer, ForceLawDecoder):
-        transitions = Transitions(find_path(layer, [data.x]), choices, mass)
-        impulses = ImpulseEvidence(transitions, layer)
+        impulses = follow([data.x], choices, layer, mass).evidence(layer)
         if annealing:
             impulses = find_graphs(search, impulses, annealing, num_restarts,
                                    generator)
@@ -117,20 +117,33 @@ def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
     """Has the search hold the graphs by which force laws explain the motion
     best. Returns the evidence used in the end, its errors independent."""
     seen = evidence
+    if isinstance(evidence, SmoothedEvidence):
+        # Its errors are mostly noise: no tolerance is right but theirs.
+        annealing = _widened(_likelihood(search, evidence, annealing[-1]))
     relax_and_sweep(search, evidence, annealing)
     for _ in range(NUM_ALTERNATIONS if evidence.responds else 0):
         evidence.settle(search.channels)
         relax_and_sweep(search, evidence, annealing)
     for _ in range(NUM_FITS):
-        seen = decorrelated(evidence, evidence.errors(search.channels))
+        if isinstance(seen, SmoothedEvidence):
+            seen = seen.followed(search.channels)
+        else:
+            seen = decorrelated(evidence, evidence.errors(search.channels))
         cost = _likelihood(search, seen, annealing[-1])
         if not isinstance(cost, StudentErrors):
             break
-        annealing = [cost.widened(factor) for factor in WIDENING]
+        annealing = _widened(cost)
         relax_and_sweep(search, seen, annealing)
         seen.settle(search.channels)
     _refine_by_restarts(search, seen, annealing, num_restarts, generator)
+    evidence.transitions.mass = seen.transitions.mass
     return seen
+
+
+def _widened(cost: Objective) -> list[Objective]:
+    if isinstance(cost, StudentErrors):
+        return [cost.widened(factor) for factor in WIDENING]
+    return [cost]
 
 
 def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,

@@ -259,13 +259,14 @@ def held_out_scores(judge: LawFit, generator: torch.Generator) -> Scores:
     search.choice = search.draw(generator)
     find_graphs(search, seen, without_prior(ANNEALING), 0, generator)
     transitions.mass = seen.transitions.mass
-    later = transitions.take(slice(first, None))
-    evidence, nll = judge.evidence(later), []
+    later, nll = transitions.take(slice(first, None)), []
     for channels in (search.channels, torch.zeros_like(search.channels)):
+        evidence = judge.evidence(later.followed(judge.layer, channels))
         errors = evidence.errors(channels)
         width = torch.stack(
             [cauchy_width(part) for part in errors[later.valid].unbind(-1)])
-        surprise = cauchy_nll(errors, width).mean(-1) * later.valid
+        surprise = cauchy_nll(errors, width) + evidence.log_scale
+        surprise = surprise.mean(-1) * later.valid
         nll.append(
             mean_by_system(surprise.sum(-1), later.valid.sum(-1),
                            search.system))

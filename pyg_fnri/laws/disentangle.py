@@ -39,7 +39,7 @@ def disentangle(fit: LawFit, generator: torch.Generator,
         fit.state = best
         # The errors now are an upper bound of the noise.
         last = fit.bounded(REANNEALING[-1])
-        evidence = fit.evidence()
+        seen, evidence = fit.transitions, fit.evidence()
         best_cost = fit.cost(last, evidence).mean().item()
         no_graph = torch.zeros_like(fit.search.channels)
         idle = fit.cost(last, evidence, no_graph).mean().item()
@@ -62,7 +62,8 @@ def disentangle(fit: LawFit, generator: torch.Generator,
             fit.state = state
             fit.expect(REANNEALING[0])
             fit.anneal(REANNEALING, generator)
-            cost = fit.cost(last).mean().item()
+            seen.mass = fit.transitions.mass
+            cost = fit.cost(last, fit.evidence(seen)).mean().item()
             if cost < found_cost:
                 found, found_cost = fit.state, cost
             if cost < 0.5 * best_cost:
@@ -97,9 +98,10 @@ def bases(options: Tensor) -> list[Tensor]:
 
 def in_basis(evidence: ImpulseEvidence, basis: Tensor) -> ImpulseEvidence:
     out = copy.copy(evidence)
-    out.effect = torch.einsum('kc,vc...->vk...', basis, evidence.effect)
-    if evidence.even is not None:
-        out.even = torch.einsum('kc,vc...->vk...', basis, evidence.even)
+    for name in ('effect', 'even', 'on_receiver', 'on_sender'):
+        if getattr(out, name, None) is not None:
+            effect = torch.einsum('kc,vc...->vk...', basis, getattr(out, name))
+            setattr(out, name, effect)
     return out
 
 

@@ -10,12 +10,13 @@ from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
 from pyg_fnri.inference.impulses import (ImpulseEvidence, Transitions,
-                                         find_path, shortest_distance)
+                                         shortest_distance)
 from pyg_fnri.inference.likelihood import (EVIDENCE_WEIGHT, AnnealingStep,
                                            Objective, StudentErrors,
                                            fit_student, some)
 from pyg_fnri.inference.refine import find_graphs
 from pyg_fnri.inference.search import GraphSearch
+from pyg_fnri.inference.smoothing import SmoothedTransitions, follow
 from pyg_fnri.nn import (Central, EvenLaw, ForceLaw, ForceLawDecoder, PairTerm,
                          RelationalAutoEncoder, known_masses)
 
@@ -118,8 +119,8 @@ class LawFit:
         self.layer = layer
         self.search = GraphSearch(model, data)
         frames = [data[key] for key in ('x', 'y') if data.get(key) is not None]
-        self.transitions = Transitions(find_path(layer, frames),
-                                       self.search.choices, known_masses(data))
+        self.transitions = follow(frames, self.search.choices, layer,
+                                  known_masses(data))
 
     def fit_units(self) -> None:
         """Adapts the laws' scale and range to the units of the data."""
@@ -134,6 +135,8 @@ class LawFit:
         fit_laws(self.layer, self.transitions, self.search.channels,
                  self.bounded(step), generator, num_transitions)
         self.respond()
+        self.transitions = self.transitions.followed(self.layer,
+                                                     self.search.channels)
 
     def respond(self) -> None:
         """Fits masses, if they are sought; in the mean, laws are those of 1 kg.
@@ -174,7 +177,7 @@ class LawFit:
 
     def evidence(self,
                  transitions: Transitions | None = None) -> ImpulseEvidence:
-        return ImpulseEvidence(transitions or self.transitions, self.layer)
+        return (transitions or self.transitions).evidence(self.layer)
 
     def cost(self, objective: Objective,
              evidence: ImpulseEvidence | None = None,
@@ -228,17 +231,19 @@ def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
     """Fits all laws and coefficients to graphs :obj:`[V, num_channels]`, in
     place, by iteratively reweighted least squares on transitions drawn at
     random."""
-    # In some transitions, all particles may meet a wall.
-    usable = transitions.valid.any(0).nonzero().squeeze(-1)
     most = max(1, MOST_CHANGES // transitions.change.size(0))
-    picked = torch.randperm(usable.numel(), generator=generator,
-                            device=generator.device)
-    picked = usable[picked[:min(num_transitions, most)].to(usable.device)]
-    taken = transitions.take(picked)
-    design = torch.stack(_columns(layer, taken, channels))
-    target = (taken.change / layer.scale).transpose(0, 1).flatten(1)
+    taken = transitions.drawn(min(num_transitions, most), generator)
+    scale = layer.scale[-transitions.change.size(-1):]
+    targets = (taken.change / scale).transpose(0, 1).flatten(1)
+    rows = [
+        torch.cat([columns, target.unsqueeze(-1)], dim=1)
+        for columns, target in zip(_columns(layer, taken, channels), targets)
+    ]
     if 'own rate' in layer.terms:
-        design, target = design - design.mean(0), target - target.mean(0)
+        mean = torch.stack(rows).mean(0)
+        rows = [row - mean for row in rows]
+    rows = taken.whitened(rows, scale)
+    design = [(row[:, :-1], row[:, -1]) for row in rows]
     valid = taken.valid.t().unsqueeze(-1)  # [T, num_nodes, 1]
     tables, num_channels = layer.tables(), channels.size(1)
     penalty = torch.block_diag(*[
@@ -251,7 +256,7 @@ def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
     for _ in range(NUM_REWEIGHTINGS):
         normal = unknowns.new_zeros(2 * unknowns.size(), dtype=torch.double)
         right = torch.zeros_like(normal[0])
-        for columns, row, usual in zip(design, target, valid):
+        for (columns, row), usual in zip(design, valid):
             error = (row - columns @ unknowns).view(len(usual), -1)
             weight = (usual * cost.weight(error)).flatten()
             weighted = columns * weight.unsqueeze(-1)
@@ -286,7 +291,7 @@ def _columns(layer: ForceLawDecoder, transitions: Transitions,
     adds to changes in each transition, in units of the scale, :obj:`[num_nodes
     * F, num_channels * num_values + num_coefficients]`."""
     nodes = [transitions.node_columns(term) for term, _ in layer.node_terms()]
-    scale = layer.scale.view(-1, 1)
+    scale = layer.scale[-transitions.change.size(-1):].view(-1, 1)
     out = []
     for t in range(len(transitions.frame)):
         now = transitions.take(slice(t, t + 1))
@@ -334,6 +339,12 @@ def _entries(term: PairTerm, law: ForceLaw, transition: Transitions,
 def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
     """Sets the typical changes by forces: the median absolute one of those that
     are no rounding, as most particles may move freely."""
+    if isinstance(transitions, SmoothedTransitions):
+        impulse = transitions.force_error.mean().item()
+        num_dims = transitions.change.size(-1)
+        layer.scale[num_dims:] = impulse
+        layer.scale[:num_dims] = layer.interval / 2 * impulse
+        return
     change = _by_pairs(layer, transitions)[transitions.valid].abs()
     quantities = change.chunk(layer.order, dim=-1)
     scale = torch.stack([_typical(quantity) for quantity in quantities])

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from pyg_fnri.inference.impulses import SPREAD
+from pyg_fnri.inference.impulses import SPREAD, ImpulseEvidence
 from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width, robust_fit
 from pyg_fnri.laws.fit import LawFit, mean_by_system
 from pyg_fnri.nn import NodeTerm, PairTerm, Term
@@ -66,12 +66,14 @@ def find_missing_terms(fit: LawFit, channels: Tensor, seen: Tensor,
     :obj:`[V, num_channels]`, the greatest gain first. Each is fitted to what
     the laws miss in the transitions :obj:`seen`, and judged by the others; the
     best is taken out, and the others are tried on what is left."""
-    evidence, valid = fit.evidence(), fit.transitions.valid
+    transitions = fit.transitions.followed(fit.layer, channels)
+    evidence, valid = transitions.evidence(fit.layer), transitions.valid
     # Changes of velocity, in typical ones by forces.
-    missed = _last(fit, evidence.errors(channels))
-    explained = _last(fit, evidence.change) - missed
+    axes = slice(-transitions.path.position.size(-1), None)
+    missed = evidence.errors(channels)[..., axes]
+    explained = evidence.change[..., axes] - missed
     left = {
-        name: term_columns(fit, name, channels, explained)
+        name: term_columns(fit, evidence, name, channels, explained)
         for name in names if name not in fit.layer.terms
     }
     later, seen = valid & ~seen, valid & seen
@@ -106,9 +108,11 @@ def find_missing_terms(fit: LawFit, channels: Tensor, seen: Tensor,
 def leaves_unexplained(fit: LawFit, channels: Tensor) -> bool:
     """Whether laws leave much unexplained that is no noise, as errors go on
     from one transition to the next."""
-    evidence, valid = fit.evidence(), fit.transitions.valid
-    errors = _last(fit, evidence.errors(channels))
-    change = _last(fit, evidence.change)
+    transitions = fit.transitions.followed(fit.layer, channels)
+    evidence, valid = transitions.evidence(fit.layer), transitions.valid
+    axes = slice(-transitions.path.position.size(-1), None)
+    errors = evidence.errors(channels)[..., axes]
+    change = evidence.change[..., axes]
     share = errors[valid].abs().median() / change[valid].abs().median()
     limit = 3 * cauchy_width(errors[valid])
     errors = errors.clamp(-limit, limit).double()
@@ -117,23 +121,18 @@ def leaves_unexplained(fit: LawFit, channels: Tensor) -> bool:
     return bool((share > MAX_UNEXPLAINED) & (persistence > MIN_PERSISTENCE))
 
 
-def _last(fit: LawFit, value: Tensor) -> Tensor:
-    """Changes of velocity alone, or those of first order."""
-    return value.chunk(fit.layer.order, dim=-1)[-1]
-
-
 def _part(columns: Tensor, missed: Tensor, seen: Tensor,
           spread: float | None = None) -> Tensor:
     constants = robust_fit(columns, missed, seen, spread)
     return torch.einsum('ntdp,np->ntd', columns, constants)
 
 
-def term_columns(fit: LawFit, name: str, channels: Tensor,
-                 explained: Tensor) -> Tensor:
+def term_columns(fit: LawFit, evidence: ImpulseEvidence, name: str,
+                 channels: Tensor, explained: Tensor) -> Tensor:
     """What each of P constants adds to changes of velocity, :obj:`[num_nodes,
     num_transitions, D, P]`, in typical ones: of terms of pairs, laws that are
     constant, linear, and inverse."""
-    transitions, term = fit.transitions, Term.known[name]()
+    transitions, term = evidence.transitions, Term.known[name]()
     if isinstance(term, NodeTerm):
         out = transitions.node_columns(term)
     elif isinstance(term, PairTerm):
@@ -154,6 +153,5 @@ def term_columns(fit: LawFit, name: str, channels: Tensor,
         return axes.expand(*explained.size(), -1)
     else:
         return explained.unsqueeze(-1)
-    order = fit.layer.order
-    velocity = out.chunk(order, dim=2)[-1]
-    return velocity / fit.layer.scale.chunk(order)[-1].unsqueeze(-1)
+    out = evidence.independent(out / evidence.scale.unsqueeze(-1))
+    return out[:, :, -explained.size(-1):]

@@ -48,7 +48,8 @@ def test_equals_the_inverse_of_a_dense_factor(small_problem):
                                 [0.2, 0.0, 0.1, -0.1]])
     channels = torch.randn(search.channels.size())
     plain = evidence.errors(channels).double()
-    made = DecorrelatedEvidence(evidence, correlation)
+    band = torch.cat([torch.ones(1, 4), correlation])
+    made = DecorrelatedEvidence(evidence, band)
     found = made.errors(channels)
     valid = evidence.transitions.valid
     for n, f in itertools.product(range(len(valid)), range(4)):

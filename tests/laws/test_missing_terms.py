@@ -25,7 +25,8 @@ def test_shapes_of_laws_by_channel_push_both_ends(make_model):
     model = make_model(torch.tensor([[1, 0], [1, 0]]))
     model.decoder.layer.scale.fill_(0.5)
     fit = LawFit(model, data)
-    columns = term_columns(fit, 'transverse', fit.search.channels, x)
+    columns = term_columns(fit, fit.evidence(), 'transverse',
+                           fit.search.channels, x[..., :2])
     expected = torch.tensor([-1.0, -2.0, -0.5, 0.0, 0.0, 0.0]) * 0.1 / 0.5
     expected = torch.stack([torch.zeros(6), expected])
     for column, sign in zip(columns, (1, -1)):

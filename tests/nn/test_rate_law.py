@@ -5,7 +5,7 @@ import torch
 from pyg_fnri.data import fully_connected
 from pyg_fnri.inference.evidence import find_choices
 from pyg_fnri.inference.impulses import (GAP, ImpulseEvidence, Transitions,
-                                         find_path)
+                                         rate_path)
 from pyg_fnri.nn import EvenLaw, StandardScaling
 from pyg_fnri.nn.rate_law import rate_laws
 from pyg_fnri.simulation import Kuramoto, LinearNetwork
@@ -67,7 +67,7 @@ def test_evidence_agrees_with_the_layer(oscillators, terms, undirected):
     weight = torch.zeros(edge_index.size(1), 2)
     weight[choices.edge] = channels
     weight[choices.reverse] = channels
-    path = find_path(layer, [x, x[:, :7]])
+    path = rate_path(layer, [x, x[:, :7]])
     assert path.frame[-1] == GAP + 6
     rate = layer._force(*layer.split(x), edge_index, weight)
     change = torch.cat([rate, rate[:, :7]], dim=1)
@@ -87,7 +87,7 @@ def test_own_rates_explain_themselves(oscillators):
     x, edge_index, weight = oscillators
     layer = make_layer(2, circle=True, terms=['own rate'])
     choices = find_choices(edge_index, True)
-    path = find_path(layer, [x[..., :2]])
+    path = rate_path(layer, [x[..., :2]])
     errors = ImpulseEvidence(Transitions(path, choices),
                              layer).errors(weight[choices.edge])
     # Frequencies are 1 to 10, of which nothing is left.
@@ -108,7 +108,7 @@ def test_linear_networks_are_followed_without_rates():
     weight = weight.float().unsqueeze(-1)
     out = x[:, :-1] + layer(x[:, :-1], edge_index, weight)
     assert torch.allclose(out, x[:, 1:], atol=1e-5)
-    transitions = Transitions(find_path(layer, [x]),
+    transitions = Transitions(rate_path(layer, [x]),
                               find_choices(edge_index, False))
     errors = ImpulseEvidence(transitions, layer).errors(weight)
     assert errors.abs().max() < 1e-4
