@@ -30,6 +30,8 @@ MAX_SLIP = 0.1
 #: What may be left of changes that are those by velocities, and how far the
 #: radius of a circle may be from 1.
 MAX_LEFT, ROUNDNESS = 0.5, 1e-3
+#: Steps that both are summed over.
+NUM_SUMMED = 8
 
 
 class Path(NamedTuple):
@@ -441,7 +443,10 @@ def shortest_distance(dtype: torch.dtype) -> float:
 def _slope(change: Tensor, expected: Tensor) -> tuple[float, float]:
     """The change over that expected, robustly, and the share of typical changes
     that this leaves."""
-    change, expected = change.double(), expected.double()
+    # Over several steps, of which the noise of most frames is in none.
+    size = min(NUM_SUMMED, change.size(1))
+    change, expected = (value.double().unfold(1, size, 1).sum(-1)
+                        for value in (change, expected))
     # Of about 1 in any unit, as widths and sums have floors.
     unit = torch.maximum(change.abs().mean(), expected.abs().mean())
     unit = unit.clamp(min=torch.finfo(unit.dtype).tiny)

@@ -77,6 +77,11 @@ class RateLawDecoder(ForceLawDecoder):
         moving, _ = self._moving(x)
         return moving[..., 2:] if self.circle else moving.chunk(2, dim=-1)[1]
 
+    def candidates(self) -> list[str]:
+        # Rates that are given cannot be told from others of one's own.
+        names = super().candidates()
+        return [n for n in names if n != 'own rate' or not self.num_constants]
+
     def _moving(self, x: Tensor) -> tuple[Tensor, Tensor]:
         size = x.size(-1) - self.num_constants
         return x[..., :size], x[..., size:]
