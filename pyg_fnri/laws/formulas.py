@@ -143,8 +143,8 @@ def best_formula(distance: Tensor, value: Tensor,
             dict(zip(shape.parameters, (variance * excess).sqrt().tolist())),
             chi2 / excess + len(p) * math.log(size), mean)
         for shape, p, variance, chi2, mean in found
-        # What a formula can do without does not count.
-        if bool((p.square() > 4 * excess * variance).all()) and (
+        # A formula with a parameter within four errors of 0 is a simpler one.
+        if bool((p.square() > 16 * excess * variance).all()) and (
             mean <= MOST_CHI2 or share(shape.value(r, *p) - f) < SMALL_RESIDUAL)
     ]
     return min(fits, key=lambda fit: fit.bic, default=None)
