@@ -29,9 +29,9 @@ EM_ANNEALING = (AnnealingStep(0.3, 1.0), AnnealingStep(0.1, 0.5),
 NUM_RESTARTS = 8
 #: Of least squares.
 NUM_REWEIGHTINGS = 3
-#: Changes of particles between two frames that laws are fitted to in the end,
-#: and at the most: further ones say little new, and take memory.
-ENOUGH_CHANGES, MOST_CHANGES = 20_000, 400_000
+#: Changes of particles between two frames that laws are fitted to at the least,
+#: in the end, and at the most: further ones say little new, and take memory.
+LEAST_CHANGES, ENOUGH_CHANGES, MOST_CHANGES = 2_000, 20_000, 400_000
 #: Changes are by forces from this share of large ones on; others are rounding.
 LEAST_CHANGE = 0.01
 #: Where a table has the median distance of pairs, as a share of its length in
@@ -231,8 +231,11 @@ def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
     """Fits all laws and coefficients to graphs :obj:`[V, num_channels]`, in
     place, by iteratively reweighted least squares on transitions drawn at
     random."""
-    most = max(1, MOST_CHANGES // transitions.change.size(0))
-    taken = transitions.drawn(min(num_transitions, most), generator)
+    num_nodes = transitions.change.size(0)
+    least, most = (number // num_nodes
+                   for number in (LEAST_CHANGES, MOST_CHANGES))
+    number = min(max(num_transitions, least), max(1, most))
+    taken = transitions.drawn(number, generator)
     scale = layer.scale[-transitions.change.size(-1):]
     targets = (taken.change / scale).transpose(0, 1).flatten(1)
     rows = [

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from robustness import (STANDARD, Condition, add_noise, batch_of, main,
-                        open_systems, points_of, read)
+from robustness import (STANDARD, Condition, add_noise, batch_of, main, observe,
+                        open_systems, points_of, read, record_beads)
 from tables import load
 from torch_geometric.data import Data
+
+from pyg_fnri.inference.smoothing import is_derived
 
 RESULTS = Path(__file__).parents[2] / 'results' / 'robustness'
 
@@ -24,7 +26,8 @@ def test_report_of_committed_points(tmp_path):
     for name, record in load(RESULTS, '*-seed*').items():
         if not name.startswith('ablation'):
             condition, sampled, seed = points[name]
-            assert condition._asdict().items() <= record['condition'].items()
+            found = {**Condition._field_defaults, **record['condition']}
+            assert condition._asdict().items() <= found.items()
             assert sampled <= record['sampled_too'] and name.endswith(str(seed))
 
 
@@ -44,6 +47,25 @@ def test_noise_is_independent_and_of_its_size():
         torch.testing.assert_close(out[key].flatten(0, 1).std(0), noise,
                                    rtol=0.1, atol=0.)
     assert not torch.equal(out.x, out.y) and data.x.eq(0).all()
+
+
+def test_positions_alone_have_derived_velocities():
+    data = Data(x=torch.randn(5, 9, 4))
+    alone = Condition(positions_alone=True, interval=0.2)
+    noise = torch.full((4, ), 0.1)
+    generator = torch.Generator().manual_seed(0)
+    for condition, derived in ((alone, True), (Condition(), False)):
+        out = observe(data, condition, noise, generator)
+        assert is_derived(out.x, 0.2) == derived
+        assert not torch.equal(out.x[..., :2], data.x[..., :2])
+
+
+@pytest.mark.slow
+def test_beads_are_slowed_down():
+    batch = record_beads(Condition(num_observed=1_000), 0)
+    assert batch.x.shape == (24, 1_000, 4) and batch.num_graphs == 3
+    speed = batch.x[..., 2:].square().mean((1, 2)).view(3, 8).mean(1)
+    assert speed[0] > speed[1] > speed[2] > 0.1 * speed[0]
 
 
 def test_systems_at_another_interval(tmp_path):

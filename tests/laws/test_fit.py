@@ -297,7 +297,7 @@ def test_systems_of_different_size(simulate_systems, make_model, flip):
 
 
 def test_laws_depend_on_frames_and_the_generator_alone(systems, make_model):
-    batch = Batch.from_data_list(systems[:3])
+    batch = Batch.from_data_list(systems[:8])
 
     def laws(seed=0, **change):
         data = batch.clone()
