@@ -24,6 +24,9 @@ NUM_ENTRIES, MAX_ENTRIES = 4_000_000, 50_000_000
 #: Last stages that are also swept over, one pair at a time.
 NUM_SWEPT = 3
 
+#: Beginnings of each particle's graph that are followed, of directed graphs.
+NUM_KEPT = 64
+
 
 def relax_and_sweep(search: GraphSearch, evidence: ImpulseEvidence,
                     annealing: Sequence[Objective],
@@ -34,6 +37,62 @@ def relax_and_sweep(search: GraphSearch, evidence: ImpulseEvidence,
         annealing = annealing[-NUM_SWEPT:]
     for stage in annealing:
         search.sweep(evidence, stage)
+    if not bool(search.choices.mutual.any()) and int(
+            entries.max()) <= MAX_ENTRIES:
+        # At first by all transitions alike, then by those that fit.
+        for is_robust in (False, True):
+            decode(search, evidence, annealing[-1], is_robust)
+
+
+def decode(search: GraphSearch, evidence: ImpulseEvidence, objective: Objective,
+           is_robust: bool) -> None:
+    """Directed graphs, in which what acts on one particle tells nothing of
+    others: as integer least squares by QR decomposition, with a beam of the
+    :data:`NUM_KEPT` best beginnings of each particle, kept where it explains
+    more. Not in the paper."""
+    before, options = search.choice, search.options.double()
+    old_cost = objective.cost(evidence.errors(search.channels))
+    choice = before.clone()
+    for members in _parts(search, evidence):
+        particles = _Particles(search, evidence, members)
+        num_particles, num_pairs = particles.there.size()
+        weight = particles.valid.double().expand_as(particles.change)
+        if is_robust:
+            error = evidence.errors(search.channels)[particles.number]
+            weight = weight * objective.weight(error.double())
+        weight = weight.sqrt().flatten(1)
+        effect = particles.effect * weight.unsqueeze(1)
+        # Strong pairs are decided first, from the last one on.
+        pairs = effect.unflatten(1, (num_pairs, -1))
+        order = pairs.square().sum((2, 3)).argsort(1)
+        pairs = pairs.gather(1, order[..., None, None].expand_as(pairs))
+        q, r = torch.linalg.qr(pairs.flatten(1, 2).mT)
+        target = (particles.change.flatten(1) * weight).unsqueeze(-1)
+        left = (q.mT @ target).squeeze(-1).unsqueeze(1)  # [n, kept, rows]
+        cost = left.new_zeros(num_particles, 1)
+        path = order.new_zeros(num_particles, 1, 0)
+        width = options.size(1)
+        for k in reversed(range(num_pairs)):
+            own = slice(k * width, (k + 1) * width)
+            tried = left.unsqueeze(2) - (options @ r[..., own].mT).unsqueeze(1)
+            cost = cost.unsqueeze(2) + tried[..., own].square().sum(-1)
+            cost = cost.flatten(1)
+            cost, best = cost.topk(min(NUM_KEPT, cost.size(1)), 1,
+                                   largest=False)
+            kept = best // len(options)
+            left = tried.flatten(1, 2).gather(
+                1,
+                best.unsqueeze(-1).expand(-1, -1, left.size(-1)))
+            path = torch.cat([
+                path.gather(1,
+                            kept.unsqueeze(-1).expand(-1, -1, path.size(2))),
+                (best % len(options)).unsqueeze(-1)
+            ], dim=-1)
+        found = torch.zeros_like(order).scatter(1, order, path[:, 0].flip(1))
+        choice[members[particles.pair]] = found[particles.there]
+    search.choice = choice
+    worse = objective.cost(evidence.errors(search.channels)) >= old_cost
+    search.choice = torch.where(worse[search.choices.receiver], before, choice)
 
 
 def relax(search: GraphSearch, evidence: ImpulseEvidence,
@@ -111,6 +170,8 @@ class _Particles:
         on_receiver, on_sender = evidence.effects(members)
         effect = torch.cat([on_receiver, on_sender[both]]).flatten(2).double()
         particle, node = particle[order].unique(return_inverse=True)
+        #: Their numbers, [n].
+        self.number = particle
         effect, self.there = to_dense_batch(effect[order], node)
         #: What each channel of each pair adds to a particle's changes,
         #: [n, K * C, T * F].

@@ -71,7 +71,8 @@ def test_laws_come_first_and_stay_while_the_encoder_learns(run, guess):
     assert_same_state(part(laws, decoder), part(best, decoder))
     assert not is_same_state(part(laws, encoder), part(best, encoder))
     layer = load_checkpoint(str(best)).model.decoder.layer
-    assert layer.interval == pytest.approx(0.1) and layer.half_width == 5
+    assert layer.interval == pytest.approx(0.1)
+    assert (layer.walls.upper == 5).all()
     assert layer.law.value.abs().max() > 0
 
 
