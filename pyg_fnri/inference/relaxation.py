@@ -37,11 +37,18 @@ def relax_and_sweep(search: GraphSearch, evidence: ImpulseEvidence,
         annealing = annealing[-NUM_SWEPT:]
     for stage in annealing:
         search.sweep(evidence, stage)
-    if not bool(search.choices.mutual.any()) and int(
-            entries.max()) <= MAX_ENTRIES:
-        # At first by all transitions alike, then by those that fit.
-        for is_robust in (False, True):
-            decode(search, evidence, annealing[-1], is_robust)
+    decode_directed(search, evidence, annealing[-1])
+
+
+def decode_directed(search: GraphSearch, evidence: ImpulseEvidence,
+                    objective: Objective) -> None:
+    """Looks at all pairs of a particle at once, in directed graphs."""
+    _, entries = _sizes(search, evidence)
+    if bool(search.choices.mutual.any()) or int(entries.max()) > MAX_ENTRIES:
+        return
+    # At first by all transitions alike, then by those that fit.
+    for is_robust in (False, True):
+        decode(search, evidence, objective, is_robust)
 
 
 def decode(search: GraphSearch, evidence: ImpulseEvidence, objective: Objective,

@@ -17,12 +17,15 @@ from pyg_fnri.laws.fit import (EM_ANNEALING, LawFit, Progress, State,
                                fit_force_laws, mean_by_system)
 from pyg_fnri.laws.missing_terms import (Estimate, find_missing_terms,
                                          leaves_unexplained, mean_of_systems)
+from pyg_fnri.laws.straight import can_be_straight, start_straight
 from pyg_fnri.metrics import assign
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Term
 
 #: Share of what the better of two starts explains, in nat, that the worse one
 #: has to explain to confirm it.
 AGREEING = 0.95
+#: Systems that straight laws are sought on.
+NUM_STRAIGHT = 10
 #: The name under which graphs become directed.
 ONE_WAY = 'one-way'
 #: Nat per number that directed graphs have to be worth to be tried.
@@ -91,8 +94,15 @@ def discover_force_laws(
     starts: list[Start] = []
     states: list[State] = []
     confirmed = False
-    for number in range(max_starts):
-        if number == 0:
+    straight = can_be_straight(fit)
+    for number in range(1 if straight else max_starts):
+        if straight:
+            few = pilot.subgraph(fit.search.system < NUM_STRAIGHT)
+            start_straight(LawFit(model, few))
+            for step in without_prior(annealing):
+                fit.expect(step)
+                fit.maximise(step, generator)
+        elif number == 0:
             if not bool(fit.search.channels.any(0).all()):
                 continue  # A law without pairs cannot be fitted.
             fit.anneal(annealing, generator)

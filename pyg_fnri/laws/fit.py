@@ -15,6 +15,7 @@ from pyg_fnri.inference.likelihood import (EVIDENCE_WEIGHT, AnnealingStep,
                                            Objective, StudentErrors,
                                            fit_student, some)
 from pyg_fnri.inference.refine import find_graphs
+from pyg_fnri.inference.relaxation import decode_directed
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.inference.smoothing import SmoothedTransitions, follow
 from pyg_fnri.nn import (Central, EvenLaw, ForceLaw, ForceLawDecoder, PairTerm,
@@ -150,7 +151,9 @@ class LawFit:
     def expect(self, step: AnnealingStep,
                evidence: ImpulseEvidence | None = None) -> None:
         evidence = evidence or self.evidence()
-        self.search.sweep(evidence, self.bounded(step, evidence))
+        objective = self.bounded(step, evidence)
+        self.search.sweep(evidence, objective)
+        decode_directed(self.search, evidence, objective)
 
     def anneal(self, annealing: Sequence[AnnealingStep],
                generator: torch.Generator) -> None:
@@ -275,6 +278,7 @@ def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
         # Coefficients have units of their own.
         constants = normal.diagonal()[num_values:]
         constants *= 1 + 1e-9
+        constants.clamp_(min=1e-12 * unit)  # Own rates leave none of others.
         unknowns = torch.linalg.solve(normal, right).to(unknowns.dtype)
     put_values(layer, unknowns[:num_values].view(num_channels, -1),
                unknowns[num_values:])
