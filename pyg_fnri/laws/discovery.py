@@ -1,7 +1,7 @@
 """Force laws from scratch: several starts, compared on held-out systems."""
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -137,7 +137,7 @@ def discover_force_laws(
 
 def find_walls(model: RelationalAutoEncoder, data: Data) -> None:
     """Has laws know the walls at which particles turn back, if none is told."""
-    walls = model.decoder.layer.walls
+    walls: Any = model.decoder.layer.walls
     if model.decoder.layer.order == 2 and bool(
             torch.cat([walls.lower, walls.upper]).isinf().all()):
         step = LinearStep(data.x.size(-1)).to(data.x)
@@ -161,7 +161,8 @@ def select_terms(model: RelationalAutoEncoder, data: tuple[Data, Data],
     one at a time. Of those that the laws seem to lack, a few are fitted along
     with laws and graphs, and the best stays if it leads, paired by system, by
     more than two standard errors."""
-    layer, steps = fit.layer, []
+    layer = fit.layer
+    steps: list[Step] = []
     if judge.search.num_systems < 2:
         return steps
     known = [name for name in names if name in Term.known]
