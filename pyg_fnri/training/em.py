@@ -123,6 +123,11 @@ class ExpectationMaximisation:
                 num_pilot=self.settings.num_pilot,
                 max_starts=self.settings.max_starts, on_start=on_start,
                 on_iteration=on_iteration)
+        module.record_terms()
+        for step in found.steps:
+            stays = 'stays' if step.kept else 'is left out'
+            print(f'term {step.term} {stays}: it leads by {step.lead} nat on '
+                  f'held-out systems')
         if not found.confirmed:
             warnings.warn(
                 f"Of {len(found.starts)} starts, one alone found these laws; "

@@ -123,6 +123,16 @@ class RelationalInference(pl.LightningModule):
         these arguments, yet to be fitted."""
         return self._rebuilt(replace(self.config, laws=laws, residual=None))
 
+    def record_terms(self) -> None:
+        """Has the config, and with it checkpoints, know which terms laws have
+        come to have, and whether graphs are directed."""
+        latent, layer = self.model.latent, self.model.decoder.layer
+        if not isinstance(layer, ForceLawDecoder) or self.config.laws is None:
+            raise TypeError('Only force laws have terms; see with_laws.')
+        options = {**self.config.options, 'undirected': latent.undirected}
+        laws = {**self.config.laws, 'terms': list(layer.terms)}
+        self.config = replace(self.config, options=options, laws=laws)
+
     def with_residual(self, hidden_channels: int = 64) -> 'RelationalInference':
         """A copy of a module of fitted laws, which stay as they are, with a
         network for what they miss, yet to be trained:

@@ -38,15 +38,13 @@ def test_laws_mend_the_encoders_graph(batch, guess, make_model, to_types,
     assert torch.equal(unchanged, model.predict(batch))
 
 
-def test_restarts_find_what_the_guess_does_not_lead_to(simulate_systems,
-                                                       make_model):
+def test_directed_graphs_are_found_from_a_sure_and_wrong_guess(
+        simulate_systems, make_model):
     batch = Batch.from_data_list(simulate_systems(6, 8))
     guess = torch.randint(2, batch.edge_label.size())
     # Half the evidence a choice, and twice as many of them.
     model = make_model(guess, confidence=10.0, undirected=False)
-    without = refine(model, batch, num_restarts=0).edge_type
     found = refine(model, batch, num_restarts=8).edge_type
-    assert share_right(without, batch.edge_label) < 0.99
     assert share_right(found, batch.edge_label) > 0.995
     again = refine(model, batch, num_restarts=8).edge_type
     assert torch.equal(found, again)

@@ -43,5 +43,6 @@ def test_terms_are_for_lines_planes_and_space(name, num_dimensions):
         x = torch.zeros(5, 7, num_dimensions, requires_grad=True)
         out = term.vectors(x, x)
         assert out.size()[:3] == (5, 7, num_dimensions)
-        out.sum().backward()
-        assert x.grad.isfinite().all()
+        if out.requires_grad:  # Some point nowhere on a line.
+            out.sum().backward()
+            assert x.grad.isfinite().all()
