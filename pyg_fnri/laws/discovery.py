@@ -36,7 +36,7 @@ RESOLUTION = 2**20
 
 class Start(NamedTuple):
     """A start from the encoder's graphs (number 0) or from random ones, and its
-    :func:`held_out_cost`, below 0 where laws explain something."""
+    held-out cost in nat per number, below 0 where laws explain something."""
     number: int
     cost: float
 
@@ -266,7 +266,8 @@ def held_out_scores(judge: LawFit, generator: torch.Generator) -> Scores:
                          f"transitions, which takes two, but there is {total}; "
                          f"observe three frames, or give a continuation y.")
     seen = judge.evidence(transitions.take(slice(0, first)))
-    seen.transitions.mass = torch.ones_like(transitions.mass)
+    if seen.responds:
+        seen.transitions.mass = torch.ones_like(transitions.mass)
     search.choice = search.draw(generator)
     find_graphs(search, seen, without_prior(ANNEALING), 0, generator)
     transitions.mass = seen.transitions.mass

@@ -98,6 +98,14 @@ def test_no_start(batch, make_blank):
                             max_starts=1)
 
 
+def test_masses_that_are_given_stay_while_laws_are_judged(systems, make_model):
+    batch = Batch.from_data_list(systems[:4])
+    batch.mass = torch.linspace(0.5, 2.0, batch.num_nodes)
+    judge = LawFit(make_model(batch.edge_label), batch)
+    held_out_scores(judge, generator())
+    assert torch.equal(judge.transitions.mass, batch.mass)
+
+
 def test_held_out_systems_judge_laws(systems, make_model):
     batch, costs = Batch.from_data_list(systems[:16]), []
     for factor in (1.0, 1.1, 2.0, 0.0):
