@@ -165,9 +165,9 @@ class Transitions:
     def __init__(self, path: Path, choices: Pairs,
                  mass: Optional[Tensor] = None) -> None:
         self.choices = choices
-        ones = torch.ones_like(path.change[:, 0, 0])
-        #: What divides what acts on a particle, and multiplies what it does.
-        self.mass, self.source = ones if mass is None else mass, ones
+        if mass is None:
+            mass = torch.ones_like(path.change[:, 0, 0])
+        self.mass = mass
         self._put(path)
 
     def _put(self, path: Path) -> None:
@@ -287,11 +287,9 @@ class Transitions:
 
     def factors(self, members: Tensor | slice) -> tuple[Tensor, Tensor]:
         """What a choice's effects on the receiver and on the sender are to be
-        multiplied by, :obj:`[v]` each: a source over a mass."""
-        receiver = self.choices.receiver[members]
-        sender = self.choices.sender[members]
-        return (self.source[sender] / self.mass[receiver],
-                self.source[receiver] / self.mass[sender])
+        multiplied by, :obj:`[v]` each: one over the mass."""
+        return (1 / self.mass[self.choices.receiver[members]],
+                1 / self.mass[self.choices.sender[members]])
 
     def sum_at_particles(self, effect: Tensor,
                          on_sender: Optional[Tensor] = None) -> Tensor:

@@ -11,7 +11,8 @@ from pyg_fnri.inference import AnnealingStep, refine
 from pyg_fnri.inference.impulses import GAP
 from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width
 from pyg_fnri.laws.fit import LawFit, mean_by_system
-from pyg_fnri.laws.missing_terms import (Estimate, Finding, find_missing_terms,
+from pyg_fnri.laws.missing_terms import (MAX_UNEXPLAINED, MIN_PERSISTENCE,
+                                         Estimate, Finding, find_missing_terms,
                                          mean_of_systems)
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
 from pyg_fnri.nn.scaling import split_quantities
@@ -20,11 +21,9 @@ from pyg_fnri.nn.scaling import split_quantities
 NETWORK_ANNEALING = (AnnealingStep(0.05, 1.0), AnnealingStep(0.05, 1.0))
 #: The least difference that counts, in nat per number.
 MARGIN = 0.02
-#: The share that laws may leave unexplained, unless it is noise, and the share
-#: of particles of which they may leave more than that.
-MAX_UNEXPLAINED, MAX_PARTICLES = 0.05, 0.1
-#: Correlation between successive errors above which they are no noise.
-MIN_PERSISTENCE = 0.3
+#: The share of particles of which laws may leave more than
+#: :data:`MAX_UNEXPLAINED`.
+MAX_PARTICLES = 0.1
 #: The least number of systems that meet walls for these to be judged.
 MIN_AT_WALLS = 5
 
