@@ -15,6 +15,7 @@ from pyg_fnri.datasets.stored import write_text, written_whole
 from pyg_fnri.inference import find_motion, with_inferred_graphs
 from pyg_fnri.laws import (EM_ANNEALING, Progress, Start, check_laws,
                            discover_force_laws)
+from pyg_fnri.laws.discovery import Step
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_em
 from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
@@ -108,6 +109,12 @@ class ExpectationMaximisation:
                     f'start {start.number}   from {origin} graphs   held-out '
                     f'cost {start.cost:.4g} nat', flush=True)
 
+            def on_step(step: Step) -> None:
+                stays = 'stays' if step.kept else 'is left out'
+                print(
+                    f'term {step.term} {stays}: it leads by {step.lead} nat '
+                    f'on held-out systems', flush=True)
+
             def on_iteration(progress: Progress) -> None:
                 row = progress._asdict()
                 row.update(module.accuracies(row.pop('edge_type'), systems))
@@ -122,12 +129,8 @@ class ExpectationMaximisation:
                 torch.Generator().manual_seed(module.config.seed),
                 num_pilot=self.settings.num_pilot,
                 max_starts=self.settings.max_starts, on_start=on_start,
-                on_iteration=on_iteration)
+                on_step=on_step, on_iteration=on_iteration)
         module.record_terms()
-        for step in found.steps:
-            stays = 'stays' if step.kept else 'is left out'
-            print(f'term {step.term} {stays}: it leads by {step.lead} nat on '
-                  f'held-out systems')
         if not found.confirmed:
             warnings.warn(
                 f"Of {len(found.starts)} starts, one alone found these laws; "
