@@ -33,11 +33,11 @@ def follow(trajectories: Sequence[Tensor], choices: Pairs,
     if velocities were derived from positions."""
     if isinstance(layer, RateLawDecoder):
         return Transitions(rate_path(layer, trajectories), choices, mass)
-    path = hermite_path(trajectories, layer.interval, layer.walls)
     if all(is_derived(x, layer.interval) for x in trajectories):
         return SmoothedTransitions(trajectories, choices, layer.interval,
                                    layer.walls, mass)
-    return Transitions(path, choices, mass)
+    return Transitions(
+        hermite_path(trajectories, layer.interval, layer.walls), choices, mass)
 
 
 def is_derived(x: Tensor, interval: float) -> bool:
