@@ -36,8 +36,8 @@ def follow(trajectories: Sequence[Tensor], choices: Pairs,
     if all(is_derived(x, layer.interval) for x in trajectories):
         return SmoothedTransitions(trajectories, choices, layer.interval,
                                    layer.walls, mass)
-    return Transitions(
-        hermite_path(trajectories, layer.interval, layer.walls), choices, mass)
+    return Transitions(hermite_path(trajectories, layer.interval, layer.walls),
+                       choices, mass)
 
 
 def is_derived(x: Tensor, interval: float) -> bool:
