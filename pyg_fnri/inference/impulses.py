@@ -143,15 +143,27 @@ def hermite_path(trajectories: Sequence[Tensor], interval: float,
         valid = ((high < walls.upper) & (low > walls.lower)).all(-1)
     time, weight = _quadrature(start)
     weight = interval * weight
+    slip = x1 - x0 - (m0 + m1) / 2
+    slip = slip * _smooth_share(slip, valid, frame)
     position, velocity = [], []
     for t in time.tolist():
         position.append((1 + 2 * t) * (1 - t)**2 * x0 + t * (1 - t)**2 * m0 +
                         t**2 * (3 - 2 * t) * x1 + t**2 * (t - 1) * m1)
-        velocity.append((6 * t * (1 - t) / interval) * (x1 - x0) + (1 - t) *
-                        (1 - 3 * t) * v0 + t * (3 * t - 2) * v1)
+        velocity.append((1 - t) * v0 + t * v1 + (6 * t *
+                                                 (1 - t) / interval) * slip)
     return Path(torch.cat([x1 - x0 - m0, v1 - v0], dim=-1), valid, frame,
                 torch.stack(position, dim=2), torch.stack(velocity, dim=2),
                 torch.stack([weight * (1 - time) * interval, weight], dim=-1))
+
+
+def _smooth_share(slip: Tensor, valid: Tensor, frame: Tensor) -> Tensor:
+    """How much of what positions move beyond velocities is motion, 0 to 1: in
+    successive steps, noise of positions alternates. Over an interval, it would
+    hide velocities."""
+    both = valid[:, 1:] & valid[:, :-1] & (frame.diff() == 1)
+    sign = (slip[:, 1:] * slip[:, :-1])[both].sign()
+    # Of noise alone, the mean is -1/3.
+    return (1 + 3 * sign.mean()).nan_to_num(1.0).clamp(0, 1)
 
 
 class Transitions:

@@ -141,3 +141,19 @@ def test_other_features_are_of_first_order():
         found = find_motion(part, 0.1)
         assert found['order'] == 1 and found['terms'] == ['field']
         assert not (found['circle'] or found['measured'])
+
+
+def test_noise_of_positions_does_not_hide_velocities():
+    """Over an interval, it would be three times as large as they are."""
+    x, _ = fly_by(60)
+    noise = torch.zeros_like(x)
+    noise[..., :2] = 0.3 * torch.randn(*x.shape[:2], 2)
+    clean, noisy = (make_transitions(seen, fully_connected(2)).path
+                    for seen in (x, x + noise))
+    error = noisy.velocity - clean.velocity
+    assert error.square().mean().sqrt() < 0.3
+    # Where there is none, it is that along the cubic.
+    t, start, stop = 0.5, *x[:, :2].unbind(1)
+    mean = 1.5 * (stop - start)[:, :2] / INTERVAL
+    torch.testing.assert_close(clean.velocity[:, 0, 1],
+                               mean - t * t * (start + stop)[:, 2:])
