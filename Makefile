@@ -1,11 +1,11 @@
-# Two commands for newcomers: `make demo` and `make test`.
-# Each sets up .venv by itself, and both can be repeated.
+# For newcomers: `make demo`, `make planets` and `make test`.
+# Each sets up .venv by itself, and can be repeated.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo example test test-slow coverage lint format count clean
+.PHONY: help demo example planets test test-slow coverage lint format count clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -18,6 +18,9 @@ example: $(VENV)/.installed  ## From a table of trajectories to graphs and pictu
 	$(BIN)/python scripts/train.py @scripts/configs/example.args
 	$(BIN)/python scripts/infer.py --checkpoint runs/example/best.ckpt --data datasets/example.csv --refine --out runs/example/graphs --overwrite
 	$(BIN)/python scripts/examples/compare_graphs.py runs/example/graphs/edges.csv datasets/example_interactions.csv
+
+planets: $(VENV)/.examples  ## Weigh the planets by how they move, in a minute
+	$(BIN)/python scripts/examples/planets.py
 
 # Two workers share the tests; one thread each, or they wait for each other.
 test: $(VENV)/.installed  ## Run the tests
@@ -52,4 +55,10 @@ $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+# What examples need besides: the paths of the planets, 27 MB.
+$(VENV)/.examples: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt --editable '.[examples]'
 	@touch $@

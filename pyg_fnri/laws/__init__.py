@@ -3,8 +3,10 @@ from pyg_fnri.laws.check import LawCheck, check_laws
 from pyg_fnri.laws.discovery import Discovery, Start, discover_force_laws
 from pyg_fnri.laws.fit import EM_ANNEALING, Progress, fit_force_laws
 from pyg_fnri.laws.formulas import Formula, best_formula
+from pyg_fnri.laws.strengths import Strengths, fit_strengths
 
 __all__ = [
     'Discovery', 'EM_ANNEALING', 'Formula', 'LawCheck', 'Progress', 'Start',
-    'best_formula', 'check_laws', 'discover_force_laws', 'fit_force_laws'
+    'Strengths', 'best_formula', 'check_laws', 'discover_force_laws',
+    'fit_force_laws', 'fit_strengths'
 ]

@@ -112,6 +112,21 @@ def test_the_example_and_its_truth_fit(tmp_path):
 
 
 @pytest.mark.slow
+def test_planets_are_weighed(load_script, tmp_path, capsys):
+    pytest.importorskip('de421')
+    load_script('examples/planets').main(['--out', str(tmp_path)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith('If Sun alone acts, 0.05%')
+    power = float(lines[2].split('r^')[1].split('(')[0])
+    assert abs(power - 2) < 1e-6
+    for line in lines[5:14]:
+        name, *_, off, errors = line.split()
+        assert abs(float(off)) < (2e4 if name == 'Pluto' else 10)
+        assert abs(float(errors)) < 3
+    assert (tmp_path / 'planets.png').stat().st_size > 10_000
+
+
+@pytest.mark.slow
 def test_graphs_are_found_from_the_table_alone(load_script, tmp_path, capsys):
     """The commands of `make example`."""
     run, graphs = str(tmp_path / 'run'), str(tmp_path / 'graphs')
