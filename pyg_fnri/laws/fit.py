@@ -18,6 +18,7 @@ from pyg_fnri.inference.refine import find_graphs
 from pyg_fnri.inference.relaxation import decode_directed
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.inference.smoothing import SmoothedTransitions, follow
+from pyg_fnri.laws.errors import groups_of, jackknife
 from pyg_fnri.nn import (Central, EvenLaw, ForceLaw, ForceLawDecoder, PairTerm,
                          RelationalAutoEncoder, known_masses)
 
@@ -95,7 +96,8 @@ def fit_force_laws(
     find_graphs(search, fit.evidence(), annealing, NUM_RESTARTS, generator)
     fit.maximise(last, generator)
     # Where systems are few, all transitions say more than sixteen do.
-    fit.maximise(last, generator, max(16, ENOUGH_CHANGES // len(search.system)))
+    number = max(16, ENOUGH_CHANGES // len(search.system))
+    fit.maximise(last, generator, number, search.system)
     report(len(annealing) + 1, before, fit.evidence())
 
 
@@ -130,11 +132,12 @@ class LawFit:
             fit_range(law, self.transitions, term)
 
     def maximise(self, step: AnnealingStep, generator: torch.Generator,
-                 num_transitions: int = 16) -> None:
+                 num_transitions: int = 16,
+                 system: Tensor | None = None) -> None:
         """Fits the laws to the graphs. Few transitions, drawn anew each time,
         are quicker, and shake laws out of local optima."""
         fit_laws(self.layer, self.transitions, self.search.channels,
-                 self.bounded(step), generator, num_transitions)
+                 self.bounded(step), generator, num_transitions, system)
         self.respond()
         self.transitions = self.transitions.followed(self.layer,
                                                      self.search.channels)
@@ -230,10 +233,11 @@ def put_values(layer: ForceLawDecoder, laws: Tensor,
 @torch.no_grad()
 def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
              cost: Objective, generator: torch.Generator,
-             num_transitions: int = 16) -> None:
+             num_transitions: int = 16, system: Tensor | None = None) -> None:
     """Fits all laws and coefficients to graphs :obj:`[V, num_channels]`, in
     place, by iteratively reweighted least squares on transitions drawn at
-    random."""
+    random; their spread, too, if each particle's system :obj:`[num_nodes]` is
+    given."""
     num_nodes = transitions.change.size(0)
     least, most = (number // num_nodes
                    for number in (LEAST_CHANGES, MOST_CHANGES))
@@ -282,6 +286,11 @@ def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
         unknowns = torch.linalg.solve(normal, right).to(unknowns.dtype)
     put_values(layer, unknowns[:num_values].view(num_channels, -1),
                unknowns[num_values:])
+    if system is not None:
+        everything = torch.diag(1e-9 * normal.diagonal())
+        everything[:num_values, :num_values] = unit * penalty
+        group = groups_of(system, taken.frame)
+        layer.spread = jackknife(rows, valid, unknowns, cost, everything, group)
 
 
 def _roughness(law: ForceLaw) -> Tensor:

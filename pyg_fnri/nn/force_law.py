@@ -123,6 +123,7 @@ class ForceLawDecoder(MessagePassing):
     #: Whether the position is an angle.
     circle = False
     scale: Tensor
+    spread: Tensor
 
     def __init__(self, law: ForceLaw, scaling: Scaling, interval: float = 0.1,
                  num_substeps: int = 2, half_width: Optional[float] = None,
@@ -146,6 +147,10 @@ class ForceLawDecoder(MessagePassing):
             self.walls.upper.fill_(half_width)
         #: Typical change of a free particle's state by forces in an interval.
         self.register_buffer('scale', torch.ones(self.order * len(nowhere)))
+        #: How far a group of systems less moves all laws, by channel, and all
+        #: coefficients, :obj:`[num_groups, num_unknowns]`: their squares add up
+        #: to variances. Of no group where errors are unknown.
+        self.register_buffer('spread', torch.zeros(0, 0))
         #: Further laws :obj:`[num_channels * P, num_knots]` of pair terms and
         #: coefficients :obj:`[P]` of node terms, by name.
         self.laws = torch.nn.ModuleDict()
@@ -156,6 +161,7 @@ class ForceLawDecoder(MessagePassing):
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
+        self.spread = self.spread[:0, :0]
         for table in self.tables():
             table.reset_parameters()
         for value in self.coefficients.values():
@@ -196,9 +202,11 @@ class ForceLawDecoder(MessagePassing):
                 self.coefficients[name] = torch.nn.Parameter(
                     law.value.new_zeros(width))
         self.terms.append(name)
+        self.spread = self.spread[:0, :0]
 
     def drop_term(self, name: str) -> None:
         self.terms.remove(name)
+        self.spread = self.spread[:0, :0]
         for values in (self.laws, self.coefficients):
             if name in values:
                 del values[name]
@@ -217,6 +225,31 @@ class ForceLawDecoder(MessagePassing):
 
     def tables(self) -> list[ForceLaw]:
         return [table for _, table in self.pair_terms()]
+
+    def law_spread(self, law: ForceLaw) -> Tensor:
+        """That of one of the :meth:`tables`, :obj:`[num_groups, *]` of it."""
+        if not len(self.spread):
+            return law.value.new_zeros(0, *law.value.size())
+        num_channels = self.law.num_channels
+        sizes = [
+            table.num_knots * table.num_channels // num_channels
+            for table in self.tables()
+        ]
+        tables = self.spread[:, :num_channels * sum(sizes)]
+        number = [table is law for table in self.tables()].index(True)
+        start = sum(sizes[:number])
+        own = tables.unflatten(1,
+                               (num_channels, -1))[...,
+                                                   start:start + sizes[number]]
+        return own.reshape(-1, *law.value.size())
+
+    def coefficient_errors(self) -> dict[str, Tensor]:
+        """Standard errors of coefficients, where they are known."""
+        if not len(self.spread):
+            return {}
+        sizes = [len(value) for value in self.coefficients.values()]
+        error = self.spread[:, self.spread.size(1) - sum(sizes):].norm(dim=0)
+        return dict(zip(self.coefficients, error.split(sizes)))
 
     def forward(self, x: Tensor, edge_index: Tensor,
                 edge_attr: Tensor) -> Tensor:
@@ -275,6 +308,8 @@ class ForceLawDecoder(MessagePassing):
         for name, value in self.walls.state_dict(
                 prefix=f'{prefix}walls.').items():
             state.setdefault(name, value)
+        spread = state.setdefault(f'{prefix}spread', self.spread[:0, :0])
+        self.spread = self.spread.new_zeros(spread.size())
         super()._load_from_state_dict(state, prefix, *args)
 
 
