@@ -7,7 +7,8 @@ predicts its last 49 with it; a decoder alone is given the true graph, an
 encoder alone predicts nothing. Prints the paper's rows beside ours, baselines,
 and how far the model's probabilities can be trusted. Writes into --out:
 metrics.json, trajectories.png, graph.png, reliability.png and, where the
-decoder is made of force laws (see scripts/em.py), laws.png and laws.csv.
+decoder is made of force laws (see scripts/em.py), laws.png and laws.csv: with
+standard errors, and in words.
 
 With --refine, each graph is also improved by what the decoder makes of the same
 49 frames; with --refine --samples 32, probabilities are also averaged over 32
@@ -89,8 +90,10 @@ def main(argv: Optional[list[str]] = None) -> None:
             report[way], types = measure(module, dataset, infer, way)
         best = best_metrics(report)
         laws = find_laws(module, dataset, best)
-        if laws is not None and laws.error is not None:
-            report['law_error'] = dict(zip(laws.names, laws.error))
+        if laws is not None:
+            report |= laws.metrics()
+            if laws.error is not None:
+                report['law_error'] = dict(zip(laws.names, laws.error))
         print_report(module, dataset, report)
         save_report(module, report, os.path.join(out, 'metrics.json'),
                     checkpoint=args.checkpoint, split=args.split)

@@ -1,8 +1,8 @@
-"""The force laws of a model as curves, beside the true ones."""
-import math
+"""The force laws of a model as curves, in words, and beside the true ones."""
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Optional
 
+import numpy as np
 import torch
 from pandas import DataFrame
 from torch import Tensor
@@ -10,23 +10,34 @@ from torch import Tensor
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.datasets.spec import Systems, length_unit
 from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.laws import Formula, best_formula, law_covariance
+from pyg_fnri.laws.formulas import with_error
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import Relabelling, relative_law_error
-from pyg_fnri.nn import ForceLawDecoder
+from pyg_fnri.nn import EvenLaw, ForceLaw, ForceLawDecoder
 from pyg_fnri.training import RelationalInference
+
+#: Distances of a formula at the least, and all of a curve.
+NUM_PLACES, NUM_DISTANCES = 12, 200
 
 
 class LawCurves(NamedTuple):
-    """Laws on a grid of distances.
+    """Laws on a grid of distances: the central one of each channel, then those
+    of other terms that are not zero.
 
     Args:
-        names: Of the true forces, or `law 0`, ... where that is not known.
+        names: Of the true forces, or `law 0`, ... where that is not known; with
+            the name of the term unless it is central.
         distance: In `unit`, metre of simulated systems, :obj:`[K]`.
         learned: In `unit` over the square of that of time, positive where
-            repulsive, :obj:`[C, K]`.
-        true: The true laws, row for row, where they are known.
+            repulsive, :obj:`[R, K]`.
+        true: The true central laws, row for row, where they are known.
         seen: Distances of the pairs that each law acts on, of all pairs where
             that is not known, :obj:`[num_seen]`.
+        standard_error: Of the laws, where it is known, :obj:`[R, K]`.
+        formulas: The best one of each law, if any fits.
+        coefficients: Value and standard error (NaN where unknown) of what
+            multiplies each vector of a term.
     """
     names: list[str]
     distance: Tensor
@@ -34,10 +45,13 @@ class LawCurves(NamedTuple):
     true: Optional[Tensor]
     seen: list[Tensor]
     unit: str = 'm'
+    standard_error: Optional[Tensor] = None
+    formulas: list[Optional[Formula]] = []
+    coefficients: dict[str, dict[str, tuple[float, float]]] = {}
 
     @property
     def error(self) -> Optional[list[float]]:
-        """The :func:`~pyg_fnri.metrics.relative_law_error` of each law."""
+        """The :func:`~pyg_fnri.metrics.relative_law_error` of each true law."""
         if self.true is None:
             return None
         rows = zip(self.learned[:, None], self.true[:, None], self.seen)
@@ -48,13 +62,61 @@ class LawCurves(NamedTuple):
         """Of forces on unit mass."""
         return 'N' if self.unit == 'm' else self.unit
 
+    @property
+    def words(self) -> dict[str, str]:
+        """What each law and term is, with its numbers and their errors."""
+        fits = {
+            name: str(formula or 'no formula of the library fits')
+            for name, formula in zip(self.names, self.formulas)
+        }
+        return fits | {
+            term:
+            ' '.join(f'{with_error(value, error)} {label}'
+                     if not number else f"{'+-'[value < 0]} "
+                     f'{with_error(abs(value), error)} {label}'
+                     for number, (label,
+                                  (value, error)) in enumerate(parts.items()))
+            for term, parts in self.coefficients.items()
+        }
+
+    def metrics(self) -> dict[str, Any]:
+        """Formulas and coefficients as plain numbers."""
+        laws = {
+            name: {
+                'formula': formula.text,
+                'parameters': formula.parameters,
+                'errors': formula.errors
+            } if formula else None
+            for name, formula in zip(self.names, self.formulas)
+        }
+        terms = {
+            term: {
+                label: {
+                    'value': value,
+                    'error': None if np.isnan(error) else error
+                }
+                for label, (value, error) in parts.items()
+            }
+            for term, parts in self.coefficients.items()
+        }
+        return {'in_words': self.words, 'laws': laws, 'terms': terms}
+
     def save(self, path: str) -> None:
-        """Writes a CSV table: distances, true laws, learned laws."""
+        """Writes a CSV table: distances, true laws, learned laws, standard
+        errors."""
         column = 'distance_m' if self.unit == 'm' else 'distance'
-        frame = DataFrame({column: self.distance.numpy()})
-        if self.true is not None:
-            frame[[f'{name}_true' for name in self.names]] = self.true.T
-        frame[self.names] = self.learned.T
+        columns = {column: self.distance}
+        for name, law in zip(self.names,
+                             [] if self.true is None else self.true):
+            columns[f'{name}_true'] = law
+        columns |= dict(zip(self.names, self.learned))
+        if self.standard_error is not None:
+            errors = zip(self.names, self.standard_error)
+            columns |= {f'{name}_error': error for name, error in errors}
+        frame = DataFrame({
+            name: part.numpy()
+            for name, part in columns.items()
+        })
         with written_whole(path) as part:
             frame.to_csv(part, index=False)
 
@@ -66,32 +128,93 @@ def law_curves(layer: ForceLawDecoder, dataset: Systems,
     """The laws found, in the order of the true forces where a relabelling is
     known; at distances in :obj:`x` and :obj:`y` of the first systems."""
     batch = next(iter(SystemLoader(dataset, num_systems)))
-    position = torch.cat([batch.x, batch.y], dim=1)[..., :batch.x.size(-1) // 2]
+    position, _ = layer.split(torch.cat([batch.x, batch.y], dim=1))
     sender, receiver = batch.edge_index
-    apart = (position[sender] - position[receiver]).norm(dim=-1)
+    apart = layer.between(position[receiver], position[sender]).norm(dim=-1)
     seen = apart[apart > 0]  # In the same place, there is no direction.
     if not seen.numel():
         raise ValueError('There are no two particles at a distance from each '
                          'other in these systems, to look at force laws at.')
-    distance = torch.logspace(math.log10(seen.min()), math.log10(seen.max()),
-                              200)
-    learned = layer.law(distance.to(layer.law.value)).to(distance)
-    channels = relabelling and relabelling.channels(len(learned))
-    if (not channels or not isinstance(dataset, ParticleSystems)
-            or not dataset.forces):  # No law stands for a force.
-        names = [f'law {channel}' for channel in range(len(learned))]
-        return LawCurves(names, distance, learned, None, [seen] * len(names),
-                         length_unit(dataset))
-    true = torch.tensor([[force.magnitude(r) for r in distance.tolist()]
-                         for force in dataset.forces], dtype=distance.dtype)
-    names, acted = [], []
-    for name, num_types, label in zip(dataset.names, dataset.num_edge_types,
-                                      batch.edge_label.T):
-        for kind in range(1, num_types):
-            names.append(name if num_types == 2 else f'{name} {kind}')
-            own = apart[(label == kind)[:, None] & (apart > 0)]
-            acted.append(own if own.numel() else seen)
-    return LawCurves(names, distance, learned[channels], true, acted)
+    low, high = seen.min().log10().item(), seen.max().log10().item()
+    distance = torch.logspace(low, high, NUM_DISTANCES)
+    if isinstance(layer.law, EvenLaw):
+        distance = torch.linspace(10**low, 10**high, NUM_DISTANCES)
+    channels = relabelling and relabelling.channels(layer.law.num_channels)
+    names, acted, true = list[str](), list[Tensor](), None
+    if (channels and isinstance(dataset, ParticleSystems) and dataset.forces):
+        true = torch.tensor([[force.magnitude(r) for r in distance.tolist()]
+                             for force in dataset.forces], dtype=distance.dtype)
+        for name, num_types, label in zip(dataset.names, dataset.num_edge_types,
+                                          batch.edge_label.T):
+            for kind in range(1, num_types):
+                names.append(name if num_types == 2 else f'{name} {kind}')
+                own = apart[(label == kind)[:, None] & (apart > 0)]
+                acted.append(own if own.numel() else seen)
+    else:  # No law stands for a force.
+        channels = list(range(layer.law.num_channels))
+        names = [f'law {channel}' for channel in channels]
+        acted = [seen] * len(channels)
+    rows = [
+        _Row(names[number], layer.law, channel, acted[number])
+        for number, channel in enumerate(channels)
+    ]
+    for term, law in layer.pair_terms()[1:]:
+        width = law.num_channels // layer.law.num_channels
+        for number, channel in enumerate(channels):
+            place = position.norm(dim=-1) if term.of_sender else acted[number]
+            rows += [
+                _Row(f'{names[number]} {term.name}' + f' {k}' * (width > 1),
+                     law, width * channel + k, place[place > 0])
+                for k in range(width) if law.value[width * channel + k].any()
+            ]
+    learned = torch.stack([row.read(distance) for row in rows])
+    known = len(layer.spread) > 0
+    error = torch.stack(
+        [row.covariance(layer, distance).diagonal()
+         for row in rows]).sqrt() if known else None
+    return LawCurves([row.name for row in rows], distance, learned, true,
+                     [row.seen for row in rows], length_unit(dataset),
+                     None if error is None else error.to(distance),
+                     [row.formula(layer) for row in rows] if known else [],
+                     _coefficients(layer, position.size(-1)))
+
+
+class _Row(NamedTuple):
+    """A law's place in its table."""
+    name: str
+    law: ForceLaw
+    channel: int
+    seen: Tensor
+
+    def read(self, distance: Tensor) -> Tensor:
+        return self.law(distance.to(self.law.value))[self.channel].to(distance)
+
+    def covariance(self, layer: ForceLawDecoder, distance: Tensor) -> Tensor:
+        return law_covariance(layer, self.law, distance)[self.channel]
+
+    def formula(self, layer: ForceLawDecoder) -> Optional[Formula]:
+        """At the knots where pairs were seen, or as many places."""
+        seen = self.seen[::1 + len(self.seen) // 1_000_000]
+        low, high = seen.quantile(seen.new_tensor([0.01, 0.99]))
+        at = self.law.knots
+        at = at[(at > low) & (at < high)]
+        if len(at) < NUM_PLACES:
+            at = torch.logspace(low.log10().item(),
+                                high.log10().item(), NUM_PLACES)
+        return best_formula(at, self.read(at), self.covariance(layer, at))
+
+
+def _coefficients(layer: ForceLawDecoder,
+                  num_axes: int) -> dict[str, dict[str, tuple[float, float]]]:
+    axes = [*'xyz'][:num_axes] if num_axes <= 3 else [
+        f'x{n}' for n in range(1, num_axes + 1)
+    ]
+    errors, out = layer.coefficient_errors(), {}
+    for term, value in layer.node_terms():
+        error = errors.get(term.name, torch.full_like(value, torch.nan))
+        labels = term.labels(axes) or [f'({n})' for n in range(len(value))]
+        out[term.name] = dict(zip(labels, zip(value.tolist(), error.tolist())))
+    return out
 
 
 def find_laws(module: RelationalInference, dataset: Systems,

@@ -16,6 +16,7 @@ from pyg_fnri.datasets.stored import write_text, written_whole
 from pyg_fnri.evaluation.evaluate import BATCH_SIZE
 from pyg_fnri.evaluation.law_curves import LawCurves
 from pyg_fnri.evaluation.published import ACCURACY, HORIZONS, ROLLOUT_MSE
+from pyg_fnri.laws import HALF_WIDTH
 from pyg_fnri.metrics import Relabelling
 from pyg_fnri.nn import per_mass
 from pyg_fnri.plot import (plot_laws, plot_multiplex, plot_reliability,
@@ -41,7 +42,9 @@ UNITS = {
     'rollout_mse': 'mean square of min-max scaled features',
     'entropy': 'nats',
     'calibration_error': 'fraction; 15 bins of equal width',
-    'law_error': 'fraction; at distances of pairs that it acts on, 1 to 99 %'
+    'law_error': 'fraction; at distances of pairs that it acts on, 1 to 99 %',
+    'laws': 'accelerations of unit mass; standard errors',
+    'terms': 'accelerations are these numbers times vectors; standard errors'
 }
 Metrics = Mapping[str, Any]
 Rows = dict[str, Sequence[Optional[float]]]
@@ -51,7 +54,8 @@ def print_report(module: RelationalInference, dataset: Systems,
                  report: Metrics) -> None:
     """Prints the paper's tables 1 and 2 with our rows, and what comes on top,
     of what :func:`~pyg_fnri.evaluation.measure` gives, perhaps with the same
-    under :obj:`refined` and :obj:`sampled`, and :obj:`law_error` by name."""
+    under :obj:`refined` and :obj:`sampled`, :obj:`law_error` by name, and
+    laws :obj:`in_words`."""
     config, console = module.config, Console()
     where = f"{dataset.name}, {report['num_systems']} systems"
     # A user's file may be called as one of the paper's systems.
@@ -87,6 +91,8 @@ def print_report(module: RelationalInference, dataset: Systems,
         errors = ', '.join(f'{name} {error:.1%}'
                            for name, error in report['law_error'].items())
         print(f'Relative error of the force laws: {errors}')
+    for name, said in report.get('in_words', {}).items():
+        print(f'{name}: {said}')
 
 
 def make_table(title: str, columns: Sequence[str], rows: Mapping[str, Sequence],
@@ -219,8 +225,13 @@ def write_pictures(module: RelationalInference, dataset: Systems,
             dict(combined=bins['combined'], **panels),
             [errors['combined'], *errors['layers']])
     if laws is not None:
-        pictures['laws.png'] = plot_laws(**laws._asdict(), errors=laws.error,
-                                         force_unit=laws.force_unit)
+        error = laws.standard_error
+        pictures['laws.png'] = plot_laws(
+            laws.distance, laws.learned, laws.true, names=laws.names,
+            seen=laws.seen, errors=laws.error,
+            half_width=None if error is None else HALF_WIDTH * error,
+            words=laws.words, coefficients=laws.coefficients, unit=laws.unit,
+            force_unit=laws.force_unit)
     for name, picture in pictures.items():
         with written_whole(os.path.join(out, name)) as path:
             picture.savefig(path, format='png')

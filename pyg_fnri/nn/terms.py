@@ -8,7 +8,8 @@
 
 A term of one's own is a subclass with a name and its ``vectors``.
 """
-from itertools import combinations
+from collections.abc import Sequence
+from itertools import combinations, product
 from typing import Any, ClassVar
 
 import torch
@@ -55,6 +56,11 @@ class NodeTerm(Term):
         """Vectors :obj:`[*, D, P]` that coefficients multiply, from positions
         in m and velocities in m/s, :obj:`[*, D]` each."""
         raise NotImplementedError
+
+    def labels(self, axes: Sequence[str]) -> list[str]:
+        """Of the vectors, in words, by the names of D axes; of numbers alone if
+        there are none."""
+        return []
 
 
 class ParticleTerm(Term):
@@ -124,6 +130,9 @@ class Drag(NodeTerm):
         return torch.stack([velocity, speed * velocity, speed**2 * velocity],
                            dim=-1)
 
+    def labels(self, axes: Sequence[str]) -> list[str]:
+        return ['v', '|v| v', '|v|^2 v']
+
 
 class Turning(NodeTerm):
     """Across the velocity, in each plane, like a magnetic field."""
@@ -133,6 +142,10 @@ class Turning(NodeTerm):
 
     def vectors(self, position: Tensor, velocity: Tensor) -> Tensor:
         return turned(velocity)
+
+    def labels(self, axes: Sequence[str]) -> list[str]:
+        planes = combinations(axes, 2)
+        return [f'v turned from {a} to {b}' for a, b in planes]
 
 
 class Field(NodeTerm):
@@ -148,6 +161,10 @@ class Field(NodeTerm):
             axes.expand(*position.size()[:-1], *axes.size()),
             linear.flatten(-2), (_length(position)**2 * position).unsqueeze(-1)
         ], dim=-1)
+
+    def labels(self, axes: Sequence[str]) -> list[str]:
+        linear = [f'{b} e_{a}' for a, b in product(axes, repeat=2)]
+        return [*(f'e_{a}' for a in axes), *linear, '|r|^2 r']
 
 
 class Drive(NodeTerm):

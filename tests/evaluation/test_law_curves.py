@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,8 @@ from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.evaluation import law_curves
 from pyg_fnri.metrics import Relabelling
 from pyg_fnri.nn import ForceLaw, ForceLawDecoder, StandardScaling
-from pyg_fnri.simulation import Charge, Spring
+from pyg_fnri.nn.rate_law import rate_laws
+from pyg_fnri.simulation import Charge, Kuramoto, Spring
 from pyg_fnri.transforms import SplitTrajectory
 
 SAME = Relabelling((2, 2), ((0, 0), (0, 1), (1, 0), (1, 1)))
@@ -100,3 +103,51 @@ def test_particles_in_one_place_have_no_distance(systems):
     data.x[1, 0] = data.x[0, 0]
     curves = law_curves(layer, [data])
     assert curves.seen[0].min() > 0 and curves.distance.isfinite().all()
+
+
+def test_laws_and_terms_are_said_with_their_errors(systems, tmp_path):
+    layer = make_layer(Spring().magnitude, Charge().magnitude)
+    assert law_curves(layer, systems).standard_error is None
+    layer.add_term('drag')
+    layer.add_term('transverse')
+    layer.coefficients['drag'].data[0] = -0.2
+    layer.laws['transverse'].value.data[1] = 3 * layer.laws['transverse'].knots
+    size = 2 * 2 * layer.law.num_knots
+    # Any law is wrong by a thousandth everywhere, and so is drag.
+    layer.spread = torch.full((1, size + 3), 1e-3)
+    curves = law_curves(layer, systems, SAME)
+    # A law that is zero everywhere is none.
+    assert curves.names == ['spring', 'charge', 'charge transverse']
+    assert curves.learned.size() == curves.standard_error.size()
+    assert len(curves.true) == len(curves.error) == 2
+    assert curves.standard_error[0].min() >= 1e-3 * (1 - 1e-5)
+    numbers = curves.metrics()
+    value, error = numbers['terms']['drag']['v'].values()
+    assert value == pytest.approx(-0.2) and error == pytest.approx(1e-3)
+    spring = numbers['laws']['spring']
+    assert spring['formula'] == 'k r'
+    assert spring['parameters']['k'] == pytest.approx(-0.1, rel=1e-2)
+    transverse = numbers['laws']['charge transverse']
+    assert transverse['parameters']['k'] == pytest.approx(3, rel=1e-2)
+    json.dumps(numbers)
+    curves.save(str(tmp_path / 'laws.csv'))
+    table = pd.read_csv(tmp_path / 'laws.csv')
+    assert 'charge transverse_true' not in table
+    np.testing.assert_allclose(table['charge transverse_error'],
+                               curves.standard_error[2], rtol=1e-5)
+
+
+def test_phases_are_apart_by_angles(tmp_path):
+    systems = ParticleSystems(str(tmp_path), 'kuramoto', 'test',
+                              num_systems=(1, 1, 2), system=Kuramoto(),
+                              transform=SplitTrajectory(49))
+    size = systems[0].x.size(-1)
+    layer = rate_laws(1, StandardScaling(size), circle=True, measured=size > 3,
+                      num_constants=size - 3)
+    with torch.no_grad():
+        layer.law.stretch(np.pi)
+        layer.law.value.copy_(0.5 * layer.law.knots.sin())
+    layer.spread = torch.full((1, layer.law.num_knots), 1e-3)
+    curves = law_curves(layer, systems)
+    assert 3 < curves.distance.max() <= np.pi
+    assert curves.formulas[0].text == 'a sin(w r)'

@@ -30,3 +30,24 @@ def test_laws_have_a_panel_and_a_colour_each(assert_saves, legend_texts):
         'learned', 'extrapolated', 'true', 'distances seen'
     ]
     assert_saves(figure)
+
+
+def test_intervals_and_coefficients_are_drawn(assert_saves, legend_texts):
+    figure = draw(
+        TRUE, half_width=0.1 + 0 * TRUE, words={'spring': '-0.1 r'},
+        coefficients={'drag': {
+            'v': (-0.2, 0.01),
+            '|v| v': (0.0, np.nan)
+        }})
+    *laws, terms = figure.axes
+    assert len(laws) == 2
+    for k, ax in enumerate(laws):
+        band, = [part for part in ax.collections if part.get_alpha() == 0.3]
+        low, high = band.get_paths()[0].vertices[:, 0].min(), band.get_paths(
+        )[0].vertices[:, 0].max()
+        # Where pairs were seen.
+        assert 0.28 < low < high < 5.1
+    texts = [text.get_text() for text in terms.texts]
+    assert texts == ['drag', 'v', '-0.200(10)', '|v| v', '0']
+    assert 'interval of 90 %' in legend_texts(figure)
+    assert_saves(figure)
