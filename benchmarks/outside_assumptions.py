@@ -8,7 +8,7 @@ and on two that break none, puts force laws in the place of the networks and
 checks them on held-out systems. Labels are used for accuracies alone.
 """
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
@@ -194,16 +194,13 @@ def run(name: str, scale: str, place: Path, root: str) -> dict[str, Any]:
                                   half_width=case.half_width, **motion)
         discover_force_laws(laws.model, systems,
                             torch.Generator().manual_seed(0))
-        check = check_laws(laws.model, networks.model, held_out,
-                           networks.linear_step, networks.units)
-        findings = [finding._asdict() for finding in check.findings]
+        check = check_laws(laws.model, held_out, networks.model)
         guess, _ = networks.model.infer(held_out)
         refined = refine(laws.model, held_out).edge_type
     except ValueError as refusal:
         return dict(out, holds=False, verdict=f'No laws are fitted: {refusal}')
     return dict(
-        out, holds=check.holds, verdict=str(check),
-        check=asdict(check) | {'findings': findings},
+        out, holds=check.holds, verdict=str(check), numbers=check.numbers,
         encoder_accuracy=networks.accuracies(guess, held_out)['accuracy'],
         refined_accuracy=laws.accuracies(refined, held_out)['accuracy'])
 
@@ -230,6 +227,15 @@ def report(out: Path) -> None:
 
 def row_of(result: dict[str, Any]) -> dict[str, Any]:
     row = {'breaks': result['what'], 'laws hold?': 'refused'}
+    if 'numbers' in result:
+        scores = ('networks', 'laws')
+        row |= {'laws hold?': 'yes' if result['holds'] else 'no'}
+        row |= {name: f"{result['numbers'][name]:.2f}" for name in scores}
+        return row | {
+            'encoder': f"{100 * result['encoder_accuracy']:.1f}",
+            'refined': f"{100 * result['refined_accuracy']:.1f}",
+            'minutes': f"{result['minutes']:.1f}"
+        }
     if 'check' not in result:
         return row
     check = result['check']

@@ -88,6 +88,8 @@ def main(argv: Optional[list[str]] = None) -> None:
     if args.shared and 'window' in own:
         print('windows of one recording are not independent: these '
               'probabilities are overconfident')
+    if module.verdict:
+        print(module.verdict)
     print(f'written into {args.out}: ' + ', '.join(present_results(args.out)))
 
 

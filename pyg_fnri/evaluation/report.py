@@ -93,6 +93,8 @@ def print_report(module: RelationalInference, dataset: Systems,
         print(f'Relative error of the force laws: {errors}')
     for name, said in report.get('in_words', {}).items():
         print(f'{name}: {said}')
+    if module.verdict:
+        print(module.verdict)
 
 
 def make_table(title: str, columns: Sequence[str], rows: Mapping[str, Sequence],
@@ -186,8 +188,9 @@ def save_report(module: RelationalInference, report: Metrics, path: str,
     config = module.config
     kept = 'model', 'regime', 'recipe', 'options', 'seed', 'data'
     plain = dict(_readable(report), layers=list(config.names), units=UNITS,
-                 **about, config={key: getattr(config, key)
-                                  for key in kept})
+                 verdict=module.verdict or None, **about,
+                 config={key: getattr(config, key)
+                         for key in kept})
     write_text(path, json.dumps(plain, indent=2))
 
 

@@ -50,6 +50,8 @@ class RelationalInference(pl.LightningModule):
         self.linear_step = LinearStep(config.in_channels)
         self.accuracy = EdgeAccuracy(config.num_edge_types,
                                      model.latent.num_edge_types)
+        #: What a check of its force laws said, if there was one.
+        self.verdict = ''
         self.generator = torch.Generator().manual_seed(config.seed)
         self._generator_state: Optional[Tensor] = None  # Of a checkpoint.
         self._frozen: list[torch.nn.Parameter] = []
@@ -205,8 +207,10 @@ class RelationalInference(pl.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint['config'] = asdict(self.config)
         checkpoint['generator'] = self.generator.get_state()
+        checkpoint['verdict'] = self.verdict
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.verdict = checkpoint.get('verdict', '')
         # Only when training starts is it known on which device.
         self._generator_state = checkpoint['generator']
 

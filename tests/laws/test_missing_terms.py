@@ -9,11 +9,20 @@ from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.inference import refine
+from pyg_fnri.inference.impulses import GAP
 from pyg_fnri.laws import fit_force_laws
-from pyg_fnri.laws.check import missing_from_laws
 from pyg_fnri.laws.fit import LawFit
-from pyg_fnri.laws.missing_terms import mean_of_systems, term_columns
+from pyg_fnri.laws.missing_terms import (find_missing_terms, mean_of_systems,
+                                         term_columns)
 from pyg_fnri.nn import Term
+
+
+def missing_from_laws(model, data, edge_type):
+    fit = LawFit(model, data)
+    channels = model.latent.encode_types(edge_type)[fit.search.choices.edge]
+    seen = (fit.transitions.frame < GAP).expand_as(fit.transitions.valid)
+    return find_missing_terms(fit, channels.to(data.x), seen,
+                              fit.layer.candidates())
 
 
 def test_shapes_of_laws_by_channel_push_both_ends(make_model):

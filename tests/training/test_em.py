@@ -61,7 +61,8 @@ def test_each_stage_leaves_its_files(run):
     rows = pd.read_csv(run / 'em.csv')
     assert list(rows['iteration']) == list(range(1, 10))
     assert rows[['changed', 'cost', 'accuracy_spring']].notna().all(axis=None)
-    assert 'held-out single steps' in (run / 'check.txt').read_text()
+    verdict = load_checkpoint(str(run / 'best.ckpt')).verdict
+    assert verdict and (run / 'check.txt').read_text() == f'{verdict}\n'
 
 
 def test_laws_come_first_and_stay_while_the_encoder_learns(run, guess):
