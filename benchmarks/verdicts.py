@@ -265,9 +265,9 @@ def report(out: Path, cells: Iterable[str]) -> None:
     ], pd.Index(found, name='data set'))
     notes = [
         f'{len(found) - len(wrong)} of {len(found)} verdicts are right. Made '
-        f'by `python benchmarks/verdicts.py --scale {out.name}`, seeds 1 (laws) '
-        f'and 2 (check), 100 systems each. Accuracies (%), which no verdict '
-        f'uses, are strict.',
+        f'by `python benchmarks/verdicts.py --scale {out.name}`. Laws are found '
+        f'with seed 1 and checked with seed 2. Accuracies (%), which no '
+        f'verdict uses, are strict.',
         *(f"**{name}.** {' '.join(found[name]['verdict'].split())}"
           for name in wrong)
     ]
