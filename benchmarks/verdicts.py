@@ -265,8 +265,8 @@ def report(out: Path, cells: Iterable[str]) -> None:
     ], pd.Index(found, name='data set'))
     notes = [
         f'{len(found) - len(wrong)} of {len(found)} verdicts are right. Made '
-        f'by `python benchmarks/verdicts.py --scale {out.name}`. Laws are found '
-        f'with seed 1 and checked with seed 2. Accuracies (%), which no '
+        f'by `python benchmarks/verdicts.py --scale {out.name}`, laws '
+        f'found with seed 1 and checked with seed 2. Accuracies (%), which no '
         f'verdict uses, are strict.',
         *(f"**{name}.** {' '.join(found[name]['verdict'].split())}"
           for name in wrong)
