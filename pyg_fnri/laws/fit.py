@@ -119,11 +119,13 @@ class LawFit:
             raise TypeError(f"The decoder's layer is a {type(layer).__name__}, "
                             f"which has no force laws; put a ForceLawDecoder "
                             f"in its place.")
-        self.layer = layer
+        self.model, self.data, self.layer = model, data, layer
         self.search = GraphSearch(model, data)
         frames = [data[key] for key in ('x', 'y') if data.get(key) is not None]
         self.transitions = follow(frames, self.search.choices, layer,
                                   known_masses(data))
+        #: Masses that are given, [num_nodes], else 1.
+        self.mass = self.transitions.mass.clone()
 
     def fit_units(self) -> None:
         """Adapts the laws' scale and range to the units of the data."""
@@ -145,9 +147,8 @@ class LawFit:
     def respond(self) -> None:
         """Fits masses, if they are sought; in the mean, laws are those of 1 kg.
         """
-        evidence = self.evidence()
-        if evidence.responds:
-            evidence.settle(self.search.channels)
+        if 'response' in self.layer.terms:
+            self.evidence().settle(self.search.channels)
             mass = self.transitions.mass
             self.transitions.mass = mass / mass.log().mean().exp()
 

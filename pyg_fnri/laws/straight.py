@@ -1,5 +1,6 @@
 """A start for directed networks of first order: laws that are straight lines.
 """
+from collections.abc import Sequence
 from itertools import product
 
 import torch
@@ -9,6 +10,8 @@ from pyg_fnri.inference.relaxation import decode_directed
 from pyg_fnri.laws.fit import LawFit
 from pyg_fnri.nn import RateLawDecoder
 
+#: Systems that straight laws are sought on.
+NUM_SYSTEMS = 10
 #: In units of the typical rate: decays and slopes that are tried first.
 DECAYS, SLOPES = (0.0, 0.5, 1.0, 2.0), (-2, -1, -0.5, -0.25, 0.25, 0.5, 1, 2)
 #: Of pattern searches from the best of each term.
@@ -29,10 +32,12 @@ def can_be_straight(fit: LawFit) -> bool:
 
 
 @torch.no_grad()
-def start_straight(few: LawFit) -> None:
-    """Sets laws that are straight lines, of offsets or of senders' states, and
-    the decay, by which directed graphs explain the motion of a few systems
-    best."""
+def start_straight(fit: LawFit, generator: torch.Generator,
+                   annealing: Sequence[AnnealingStep]) -> None:
+    """Fits laws and graphs to each other, from the laws that are straight
+    lines, of offsets or of senders' states, and the decay, by which directed
+    graphs explain the motion of a few systems best."""
+    few = LawFit(fit.model, fit.data.subgraph(fit.search.system < NUM_SYSTEMS))
     layer, path = few.layer, few.transitions.path
     rate = (path.change.square().mean() / path.position.square().mean()).sqrt()
     unit = rate.item() / path.kernel.sum().item()
@@ -71,3 +76,6 @@ def start_straight(few: LawFit) -> None:
         tried = sorted((cost(*place), place) for place in places)
         found += [descend(*start) for start in tried[:NUM_DESCENTS]]
     cost(*min(found)[1])
+    for step in annealing:
+        fit.expect(step)
+        fit.maximise(step, generator)

@@ -15,7 +15,7 @@ from pyg_fnri.datasets.stored import write_text, written_whole
 from pyg_fnri.inference import find_motion, with_inferred_graphs
 from pyg_fnri.laws import (EM_ANNEALING, Progress, Start, check_laws,
                            discover_force_laws)
-from pyg_fnri.laws.discovery import Step
+from pyg_fnri.laws.selection import Step
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_em
 from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint

@@ -10,8 +10,8 @@ from pyg_fnri.data import from_trajectory
 from pyg_fnri.inference import AnnealingStep, refine
 from pyg_fnri.inference.evidence import all_types
 from pyg_fnri.laws import discover_force_laws
-from pyg_fnri.laws.discovery import align, held_out_scores
 from pyg_fnri.laws.fit import LawFit, State
+from pyg_fnri.laws.starts import align, held_out_scores
 from pyg_fnri.nn import (CategoricalLatent, RelationalAutoEncoder,
                          RolloutDecoder, SigmoidLatent, StandardScaling)
 from pyg_fnri.nn.rate_law import rate_laws

@@ -1,0 +1,152 @@
+"""Terms that laws take in, as held-out systems are then more likely."""
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+
+from pyg_fnri.inference.likelihood import AnnealingStep
+from pyg_fnri.laws.disentangle import MAX_ROUNDS, REANNEALING
+from pyg_fnri.laws.missing_terms import (Estimate, find_missing_terms,
+                                         leaves_unexplained, mean_of_systems)
+from pyg_fnri.laws.starts import (Candidate, Pilot, later_scores, num_seen,
+                                  seen_transitions)
+from pyg_fnri.nn import Term
+
+#: The name under which graphs become directed.
+ONE_WAY = 'one-way'
+#: The least gain that counts, in nat per number.
+MIN_GAIN = 0.02
+#: What hides other terms, and is fitted along with random graphs if central
+#: laws alone lead nowhere.
+FROM_THE_START = ('drag', 'turning', 'response', ONE_WAY)
+
+
+class Step(NamedTuple):
+    """A term that was tried: its size in typical forces, by how much held-out
+    systems are more likely with it, in nat per number, and whether it stayed.
+    """
+    term: str
+    size: float
+    lead: Estimate
+    kept: bool
+
+
+@torch.no_grad()
+def select_terms(
+    pilot: Pilot, best: Candidate, names: Sequence[str],
+    annealing: Sequence[AnnealingStep], max_starts: int = 5,
+    on_step: Callable[[Step], None] | None = None
+) -> tuple[Candidate, list[Step]]:
+    """Adds to laws the terms by which held-out systems get more likely, one at
+    a time. Of those that the laws seem to lack, each is fitted along with laws
+    and graphs, and the best stays if it leads, paired by system, by more than
+    two standard errors. Where much is unexplained all the same, laws start anew
+    from random graphs with several terms, and those that do not lead go."""
+    steps = list[Step]()
+    if len(best.scores.laws) < 2:
+        return best, steps
+    given = best.terms
+
+    def note(term: str, size: float, lead: Estimate, kept: bool) -> None:
+        steps.append(Step(term, size, lead, kept))
+        if on_step is not None:
+            on_step(steps[-1])
+
+    def lead(better: Candidate, worse: Candidate) -> Estimate:
+        return mean_of_systems(worse.scores.laws - better.scores.laws)
+
+    def forward(best: Candidate, all_of_them: bool = False) -> Candidate:
+        while True:
+            trials = []
+            for name, size in _missing(pilot, best, names, all_of_them).items():
+                pilot.adopt(best)
+                if name == ONE_WAY:
+                    pilot.turn(undirected=False)
+                else:
+                    pilot.add(name)
+                pilot.fit.anneal(REANNEALING, pilot.generator)
+                trials.append((name, size, pilot.judged()))
+            if not trials:
+                return best
+            name, size, trial = max(trials, key=lambda t: lead(t[2], best).mean)
+            gain = lead(trial, best)
+            note(name, size, gain, clearly_above(gain))
+            if not clearly_above(gain):
+                return best
+            best = trial
+
+    def backward(best: Candidate) -> Candidate:
+        for name in (*best.terms, ONE_WAY):
+            if name in given or name == ONE_WAY and (best.undirected
+                                                     or was_directed):
+                continue
+            pilot.adopt(best)
+            if name == ONE_WAY:
+                pilot.turn(undirected=True)
+            else:
+                pilot.drop(name)
+            pilot.fit.anneal(REANNEALING, pilot.generator)
+            trial = pilot.judged()
+            gain = lead(best, trial)
+            note(name, 0.0, gain, clearly_above(gain))
+            best = best if clearly_above(gain) else trial
+        return best
+
+    was_directed = not best.undirected
+    best = forward(best)
+    pilot.adopt(best)
+    if not leaves_unexplained(pilot.judge, pilot.judge.search.channels):
+        return best, steps
+    several = [
+        name for name in FROM_THE_START if name in names
+        and name not in best.terms and not (name == ONE_WAY and was_directed)
+    ]
+    if several:
+        for name in several:
+            if name == ONE_WAY:
+                pilot.turn(undirected=False)
+            else:
+                pilot.add(name)
+        _, trial, _ = pilot.start(range(1, max_starts + 1), annealing,
+                                  MAX_ROUNDS)
+        if trial is not None:
+            gain = lead(trial, best)
+            note(' + '.join(several), 0.0, gain, clearly_above(gain))
+            if clearly_above(gain):
+                best = backward(trial)
+    return forward(best, all_of_them=True), steps
+
+
+def clearly_above(gain: Estimate) -> bool:
+    return gain.mean > max(2 * gain.error, MIN_GAIN)
+
+
+def _missing(pilot: Pilot, best: Candidate, names: Sequence[str],
+             all_of_them: bool) -> dict[str, float]:
+    """Terms that laws seem to lack, with their sizes; all, where laws and
+    graphs may hide what they lack."""
+    pilot.adopt(best)
+    judge = pilot.judge
+    known = [
+        name for name in names if name in Term.known and name not in best.terms
+    ]
+    seen = torch.zeros_like(judge.transitions.valid)
+    seen[:, :num_seen(judge.transitions)] = True
+    sizes = {}
+    if all_of_them and leaves_unexplained(judge, judge.search.channels):
+        sizes = dict.fromkeys(known, 0.0)
+    sizes |= {
+        finding.name: finding.size
+        for finding in find_missing_terms(judge, judge.search.channels, seen,
+                                          known)
+    }
+    if best.undirected and ONE_WAY in names:
+        # Whether some directions are better left out.
+        pilot.turn(undirected=False)
+        judge = pilot.judge
+        evidence = judge.evidence(seen_transitions(judge.transitions))
+        judge.search.sweep(evidence, judge.bounded(REANNEALING[-1], evidence))
+        gain = mean_of_systems(best.scores.laws - later_scores(judge).laws)
+        if clearly_above(gain):
+            sizes[ONE_WAY] = gain.mean
+    return sizes
