@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from pyg_fnri.datasets.spec import Systems, open_dataset
 from pyg_fnri.evaluation.published import HORIZONS
+from pyg_fnri.inference import Refined
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import (EdgePosterior, RolloutMSE, graph_report,
                               guessing_accuracy, linear_rollout, static_rollout)
@@ -19,7 +20,7 @@ from pyg_fnri.training import RelationalInference
 
 #: Types :obj:`[E, L]` of a batch, and each layer's probabilities
 #: :obj:`[E, K_a]`; None where the types are given.
-Graph = tuple[Tensor, Optional[Sequence[Tensor]]]
+Graph = tuple[Tensor, Optional[Sequence[Tensor]]] | Refined
 
 #: Systems in a batch, as in the paper: whether batches agree about what the
 #: model's labels mean depends on it.
@@ -57,7 +58,10 @@ def evaluate(model: RelationalAutoEncoder, batches: Iterable[Data],
     first, num_systems = model.decoder.burn_in - 1, 0
     for batch in batches:
         num_systems += getattr(batch, 'num_graphs', 1)  # A single Data.
-        edge_type, posterior = (infer or model.infer)(batch)
+        graph = (infer or model.infer)(batch)
+        edge_type, posterior = graph[:2]
+        if isinstance(graph, Refined) and graph.mass is not None:
+            batch.mass = graph.mass
         if posterior is not None:
             label = batch.get('edge_label')
             graphs.append(

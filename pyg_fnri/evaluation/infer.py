@@ -148,9 +148,14 @@ def infer_graphs(module: RelationalInference, dataset: OwnSystems,
         systems, particles = ['all'], particles[:1]
     else:
         parts, posteriors = list[Data](), list[Sequence[Tensor]]()
+        masses = list[Optional[Tensor]]()
         for batch in batches:
-            edge_type, posterior = (refine(model, batch)
-                                    if refined else model.infer(batch))
+            edge_type, posterior, mass = (refine(model, batch) if refined else
+                                          Refined(*model.infer(batch)))
+            owners = range(batch.num_graphs)
+            masses += [
+                None if mass is None else mass[batch.batch == i] for i in owners
+            ]
             # Without the trajectories. PyG shifts what is called a batch.
             parts.append(
                 Data(edge_index=batch.edge_index, edge_type=edge_type,
@@ -162,7 +167,7 @@ def infer_graphs(module: RelationalInference, dataset: OwnSystems,
         owner = data.batch[data.edge_index[1]]
         graphs = [
             Refined(graph.edge_type[owner == i],
-                    [q[owner == i] for q in graph.posterior])
+                    [q[owner == i] for q in graph.posterior], masses[i])
             for i in range(len(first))
         ]
     names: dict[str, Any] = dict(probability=graph.posterior, systems=systems,
@@ -195,6 +200,9 @@ def draw_graphs(module: RelationalInference,
     planar = data.x.size(2) >= 4
     if num_steps and planar and module.is_trained('decoder'):
         predict = module.model.predict_trajectory
+        for d, own in first:
+            if own.mass is not None:
+                d.mass = own.mass
         frames = [predict(d, num_steps, own.edge_type) for d, own in first]
         out['trajectories.png'] = draw_rollouts(
             frames, [d.y[:, :num_steps + 1] for d, _ in first],

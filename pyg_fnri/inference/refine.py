@@ -3,6 +3,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 import torch
+from torch import Tensor
 from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
@@ -53,8 +54,8 @@ def refine(model: RelationalAutoEncoder, data: Data,
         generator: Source of randomness, by default the same in every call.
     """
     generator = generator or torch.Generator().manual_seed(0)
-    search, _ = _refined(model, data, annealing, num_restarts, generator)
-    return search.result()
+    search, evidence = _refined(model, data, annealing, num_restarts, generator)
+    return search.result()._replace(mass=_masses(evidence))
 
 
 @torch.no_grad()
@@ -89,7 +90,12 @@ def sample_posterior(model: RelationalAutoEncoder, data: Data,
         total += search.conditional.exp()
     search.conditional = (total / num_samples).log()
     posterior = search.result().posterior
-    return Refined(most_probable(posterior), posterior)
+    return Refined(most_probable(posterior), posterior, _masses(evidence))
+
+
+def _masses(evidence: Evidence) -> Optional[Tensor]:
+    found = isinstance(evidence, ImpulseEvidence) and evidence.responds
+    return evidence.transitions.mass if found else None
 
 
 def _refined(model: RelationalAutoEncoder, data: Data,

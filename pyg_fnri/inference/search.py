@@ -21,9 +21,12 @@ class Refined(NamedTuple):
         edge_type: The types, :obj:`[num_edges, num_layers]` int64.
         posterior: Probabilities :obj:`[num_edges, K_a]` of each layer-graph's
             types, by :func:`~pyg_fnri.inference.refine` given all other edges.
+        mass: Masses :obj:`[num_nodes]` that were inferred along with it, in
+            units of a typical one, if any.
     """
     edge_type: Tensor
     posterior: list[Tensor]
+    mass: Optional[Tensor] = None
 
 
 class GraphSearch:

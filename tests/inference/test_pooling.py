@@ -48,7 +48,7 @@ def test_models_pool_what_they_see_in_each_system(shake, make_system, repeated):
     prior = [[0.8, 0.2], [0.5, 0.25, 0.25]]
     model = shake(FNRI(4, 6, [2, 3], hidden_channels=8, prior=prior))
     batch = Batch.from_data_list(repeated)
-    edge_type, posterior = shared_graph(model, [batch])
+    edge_type, posterior, _ = shared_graph(model, [batch])
     logs = [q.log() for q in model.posterior(batch)]
     for layer, log_q in enumerate(pool_posteriors(logs, 10, prior)):
         torch.testing.assert_close(posterior[layer], log_q.exp().float())
@@ -80,7 +80,7 @@ def test_together_systems_tell_what_each_one_only_hints_at(
     assert alone.double().mean() < 0.85
     # No system outvotes all others: one is sure, and wrong.
     model.encoder.logits[:20] *= -20
-    edge_type, posterior = shared_graph(model, [batch])
+    edge_type, posterior, _ = shared_graph(model, [batch])
     assert edge_type.equal(truth)
     assert min(q.max(-1).values.min() for q in posterior) > 0.9
 

@@ -28,7 +28,7 @@ def test_laws_mend_the_encoders_graph(batch, guess, make_model, to_types,
     truth = to_types(batch.edge_label, family)
     model = make_model(guess, family)
     assert share_right(model.predict(batch), truth) < 0.75
-    edge_type, posterior = refine(model, batch, num_restarts=0)
+    edge_type, posterior, _ = refine(model, batch, num_restarts=0)
     assert share_right(edge_type, truth) > 0.97
     for layer, q in enumerate(posterior):
         torch.testing.assert_close(q.sum(-1), torch.ones(960))
@@ -103,7 +103,7 @@ def test_twice_the_mass_takes_twice_the_force(batch, guess, make_model):
 def test_samples_tell_noise_from_forces(systems, make_model, flip):
     batch = noisy(systems[:48], 0.05)
     model = make_model(flip(batch.edge_label, batch.edge_index, 0.1))
-    edge_type, posterior = sample_posterior(model, batch, 12, 8, 2)
+    edge_type, posterior, _ = sample_posterior(model, batch, 12, 8, 2)
     sure = torch.stack([q.max(-1).values for q in posterior]).prod(0).mean()
     right = share_right(edge_type, batch.edge_label)
     assert right > 0.98 and sure == pytest.approx(right, abs=0.02)
