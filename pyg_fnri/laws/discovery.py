@@ -59,6 +59,12 @@ def discover_force_laws(
     """
     find_walls(model, data)
     pilot = Pilot(model, data, num_pilot, generator)
+    possible = [*pilot.fit.layer.candidates(), ONE_WAY]
+    terms = possible if AUTO in terms else terms
+    if not set(terms) <= set(possible):
+        raise ValueError(f"Terms are {', '.join(terms)}, of which some are "
+                         f"not known here; take {AUTO}, or some of "
+                         f"{', '.join(possible)}.")
     if can_be_straight(pilot.fit):
         start_straight(pilot.fit, generator, without_prior(annealing))
         best, confirmed = pilot.judged(), False
@@ -72,8 +78,6 @@ def discover_force_laws(
                              f"max_starts to 2 or more.")
         best = found
     best = best._replace(state=align(pilot.fit.search, best.state))
-    if AUTO in terms:
-        terms = [*pilot.fit.layer.candidates(), ONE_WAY]
     best, steps = select_terms(pilot, best, terms, annealing, max_starts,
                                on_step)
     pilot.adopt(best)

@@ -128,8 +128,8 @@ class ExpectationMaximisation:
                 module.model, systems,
                 torch.Generator().manual_seed(module.config.seed),
                 num_pilot=self.settings.num_pilot,
-                max_starts=self.settings.max_starts, on_start=on_start,
-                on_step=on_step, on_iteration=on_iteration)
+                max_starts=self.settings.max_starts, terms=self.settings.terms,
+                on_start=on_start, on_step=on_step, on_iteration=on_iteration)
         module.record_terms()
         if not found.confirmed:
             warnings.warn(

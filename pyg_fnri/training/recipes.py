@@ -336,6 +336,7 @@ class EMSettings:
         interval: Time between two frames, by default as the data tell.
         half_width: Distance from the origin to a wall, 0 for none; by default
             the simulation's.
+        terms: Names of terms that may be added to central laws, or 'auto'.
     """
     num_fitted: int = 1_000
     num_pilot: int = 100
@@ -344,6 +345,7 @@ class EMSettings:
     distilled_steps: int = 6_000
     interval: Optional[float] = None
     half_width: Optional[float] = None
+    terms: Sequence[str] = ('auto', )
 
     def __post_init__(self) -> None:
         _check(self, lambda v: v >= 1, 'at least 1', 'num_fitted', 'num_pilot',

@@ -201,3 +201,9 @@ def test_phases_alone_tell_who_is_coupled():
     knots = layer.law.knots
     assert (layer.law(knots) + knots.sin()).abs().max() < 0.03
     assert torch.equal(refine(model, data).edge_type, data.edge_label)
+
+
+def test_terms_that_are_not_known(batch, make_blank):
+    with pytest.raises(ValueError, match='take auto, or some of transverse'):
+        discover_force_laws(make_blank(opinion), batch, generator(),
+                            terms=['friction'])
