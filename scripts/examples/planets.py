@@ -5,7 +5,8 @@
 The package `de421` has the paths of the Sun and the planets as JPL computed
 them. From positions and velocities alone, every four days for 66 years, one law
 of distance and the strength of each body are found: the law of gravity, and
-masses in units of the Sun's. The true ones are looked at in the end only.
+masses in units of the Sun's. The true ones are looked at in the end only. What
+the law is off Newton's is the size of general relativity's, 3 G M / (c^2 r).
 """
 import argparse
 import os
@@ -33,6 +34,8 @@ BODIES = [('Sun', 'sun', 'GMS'), ('Mercury', 'mercury', 'GM1'),
 #: Julian dates of the files' first day and of 1950, and days of a file.
 FIRST_DAY, START, NUM_DAYS = 2414864.5, 2433282.5, 8 * 13704
 INTERVAL, NUM_FRAMES = 4.0, 6000
+#: The speed of light in AU a day.
+LIGHT = 173.1446
 
 
 def main(argv: Optional[list[str]] = None) -> None:
@@ -118,6 +121,10 @@ def draw(found: Strengths, true: np.ndarray, gravity: float,
     law.plot(r, gravity / r**2, color=INK, lw=1.3, ls=DASHES)
     draw_bodies(law, far, gravity / far**2, names, 1, COLORS[0])
     draw_off(law_off, r, f * r**2 / gravity - 1, error / f, COLORS[0])
+    law_off.plot(r, 3 * gravity / LIGHT**2 / r, color=INK, lw=1, ls=':')
+    law_off.annotate('relativity', (r[1], 3 * gravity / LIGHT**2 / r[1]),
+                     (0, -13), textcoords='offset points', fontsize=8,
+                     color=INK)
     found_mass, error, true = (part[planets]
                                for part in (found.strength.numpy(),
                                             found.error.numpy(), true))
