@@ -102,7 +102,8 @@ def measure(noise: float, seed: int, num_systems: int,
         torch.tensor([0.05, 0.95])).tolist()
     distance = torch.linspace(low, high, 40)
     error = law_covariance(layer, layer.law, distance).diagonal(dim1=1, dim2=2)
-    true = torch.stack([force.magnitude(distance.double()) for force in FORCES])
+    true = torch.from_numpy(
+        np.stack([force.magnitude(distance.numpy()) for force in FORCES]))
     off = {'law': (layer.law(distance) - true) / error.sqrt()}
     errors = layer.coefficient_errors()
     for name, value in layer.coefficients.items():
@@ -114,23 +115,31 @@ def measure(noise: float, seed: int, num_systems: int,
 
 
 def report(out: Path) -> None:
+    """A row for each law and term, over seeds, distances and coefficients."""
     rows = []
     for result in load(out).values():
-        for name, off in result['off'].items():
-            off = np.abs(np.array(off))
-            rows.append(
-                dict(noise=f"{result['noise']:g} %", what=name,
-                     held=100 * np.mean(off < HALF_WIDTH), rms=np.mean(off**2)))
-    frame = pd.DataFrame(rows).groupby(['noise', 'what'])
+        off = result['off']
+        laws = dict(zip(('spring', 'charge'), off.pop('law')))
+        for name, part in (laws | off).items():
+            square = np.square(part)
+            held = 100 * np.mean(square < HALF_WIDTH**2)
+            rows.append((f"{result['noise']:g} %", name, held, square.mean()))
+    frame = pd.DataFrame(rows, columns=['noise', 'of', 'held', 'square'])
+    groups = frame.groupby(['noise', 'of'], sort=False)
     table = pd.DataFrame({
-        'holds the truth (%)':
-        frame['held'].mean().round(1),
-        'rms error / error told':
-        frame['rms'].mean().pow(0.5).round(2)
+        'hold the truth (%)':
+        groups['held'].mean().round(1),
+        'errors / standard errors':
+        groups['square'].mean().pow(0.5).round(2),
+        'seeds':
+        groups.size()
     })
-    publish(out / 'table.md', 'How sure',
-            {'Intervals': table.reset_index('what')},
-            ['Made by `python benchmarks/error_bars.py`.'])
+    note = (
+        'Of distances where 90 % of the pairs are, and of all coefficients. '
+        'Errors over standard errors are root mean squares. Made by '
+        '`python benchmarks/error_bars.py`.')
+    publish(out / 'table.md', 'Intervals of 90 % of laws and terms',
+            {'With noise': table.reset_index('of')}, [note])
 
 
 if __name__ == '__main__':

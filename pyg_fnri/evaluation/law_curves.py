@@ -11,7 +11,7 @@ from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.datasets.spec import Systems, length_unit
 from pyg_fnri.datasets.stored import written_whole
 from pyg_fnri.laws import Formula, best_formula, law_covariance
-from pyg_fnri.laws.formulas import with_error
+from pyg_fnri.laws.formulas import MOST_CHI2, with_error
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import Relabelling, relative_law_error
 from pyg_fnri.nn import EvenLaw, ForceLaw, ForceLawDecoder
@@ -201,7 +201,13 @@ class _Row(NamedTuple):
         if len(at) < NUM_PLACES:
             at = torch.logspace(low.log10().item(),
                                 high.log10().item(), NUM_PLACES)
-        return best_formula(at, self.read(at), self.covariance(layer, at))
+        law, covariance = self.read(at), self.covariance(layer, at)
+        error = covariance.diagonal().clamp(min=1e-300).sqrt()
+        chi2 = (law / error).square().mean().item()
+        if chi2 < MOST_CHI2:  # It may be no law at all.
+            size = error.square().mean().sqrt().item()
+            return Formula(f'0 within {size:.1g}', {}, {}, chi2, chi2)
+        return best_formula(at, law, covariance)
 
 
 def _coefficients(layer: ForceLawDecoder,

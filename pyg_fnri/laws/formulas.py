@@ -83,7 +83,9 @@ class Formula:
         }
         text = re.sub(r'[a-z]+', lambda word: said.get(word[0], word[0]),
                       self.text)
-        return 'f(r) = ' + text.replace('- -', '+ ').replace('+ -', '- ')
+        for sign in (('- -', '+ '), ('+ -', '- '), (' / r^-', ' r^')):
+            text = text.replace(*sign)
+        return f'f(r) = {text}'
 
 
 def with_error(value: float, error: float) -> str:

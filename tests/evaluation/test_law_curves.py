@@ -130,6 +130,9 @@ def test_laws_and_terms_are_said_with_their_errors(systems, tmp_path):
     transverse = numbers['laws']['charge transverse']
     assert transverse['parameters']['k'] == pytest.approx(3, rel=1e-2)
     json.dumps(numbers)
+    layer.laws['transverse'].value.data[1] = 1e-3
+    words = law_curves(layer, systems, SAME).words['charge transverse']
+    assert words.startswith('f(r) = 0 within')  # Its error.
     curves.save(str(tmp_path / 'laws.csv'))
     table = pd.read_csv(tmp_path / 'laws.csv')
     assert 'charge transverse_true' not in table

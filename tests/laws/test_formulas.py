@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pyg_fnri.laws import best_formula, formulas
-from pyg_fnri.laws.formulas import SHAPES, with_error
+from pyg_fnri.laws.formulas import SHAPES, Formula, with_error
 
 DISTANCE = torch.logspace(-0.7, 0.8, 22, dtype=torch.double)
 #: Parameters in the order of SHAPES.
@@ -70,6 +70,8 @@ def test_a_formula_is_said_with_errors():
     law = -DISTANCE
     found = best_formula(DISTANCE, *noisy(law, 0.01 * law.abs()))
     assert str(found).startswith('f(r) = -') and str(found).endswith(') r')
+    power = Formula('a / r^p', dict(a=1., p=-2.), dict(a=0.1, p=0.01), 0., 1.)
+    assert str(power) == 'f(r) = 1.00(10) r^2.000(10)'
     said = [
         with_error(*pair) for pair in ((0.9981, 0.0021), (-2.0, 0.013),
                                        (1234., 30.), (2., math.inf))
