@@ -16,7 +16,6 @@ from typing import Any, Optional
 import numpy as np
 import pandas as pd
 import torch
-from outside_assumptions import pair_offsets, turned
 from tables import MISSING, load, make_parser, publish, run_study
 from torch_geometric.data import Batch
 
@@ -33,6 +32,19 @@ from pyg_fnri.transforms import SplitTrajectory
 Law = Callable[[Any], Any]
 #: Share of the standard deviation of each feature, frames and steps in between.
 NOISE, NUM_FRAMES, NUM_STEPS = 0.02, 98, 25
+
+
+def pair_offsets(position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """From each particle j to each i, :obj:`[S, N, N, D]`, and how far it is,
+    1 from a particle to itself."""
+    offset = position[:, :, None] - position[:, None]
+    square = np.einsum('sijd,sijd->sij', offset, offset)
+    return offset, np.sqrt(square + np.eye(position.shape[1]))
+
+
+def turned(vector: np.ndarray) -> np.ndarray:
+    """Vectors :obj:`[*, 2]` by a quarter turn to the left."""
+    return np.stack([-vector[..., 1], vector[..., 0]], axis=-1)
 
 
 @dataclass

@@ -16,6 +16,8 @@ from pyg_fnri.nn import Term
 ONE_WAY = 'one-way'
 #: The least gain that counts, in nat per number.
 MIN_GAIN = 0.02
+#: The held-out cost of laws that explain little, in nat per number.
+LITTLE = -0.5
 #: What hides other terms, and is fitted along with random graphs if central
 #: laws alone lead nowhere.
 FROM_THE_START = ('drag', 'turning', 'response', ONE_WAY)
@@ -92,16 +94,16 @@ def select_terms(
             best = best if clearly_above(gain) else trial
         return best
 
-    was_directed = not best.undirected
-    best = forward(best)
-    pilot.adopt(best)
-    if not leaves_unexplained(pilot.judge, pilot.judge.search.channels):
-        return best, steps
-    several = [
-        name for name in FROM_THE_START if name in names
-        and name not in best.terms and not (name == ONE_WAY and was_directed)
-    ]
-    if several:
+    def together(best: Candidate) -> Candidate:
+        """Starts anew with several terms, of which those that lead stay."""
+        pilot.adopt(best)
+        several = [
+            name for name in FROM_THE_START
+            if name in names and name not in best.terms
+            and not (name == ONE_WAY and was_directed)
+        ]
+        if not several:
+            return best
         for name in several:
             if name == ONE_WAY:
                 pilot.turn(undirected=False)
@@ -109,12 +111,20 @@ def select_terms(
                 pilot.add(name)
         _, trial, _ = pilot.start(range(1, max_starts + 1), annealing,
                                   MAX_ROUNDS)
-        if trial is not None:
-            gain = lead(trial, best)
-            note(' + '.join(several), 0.0, gain, clearly_above(gain))
-            if clearly_above(gain):
-                best = backward(trial)
-    return forward(best, all_of_them=True), steps
+        if trial is None:
+            return best
+        gain = lead(trial, best)
+        note(' + '.join(several), 0.0, gain, clearly_above(gain))
+        return backward(trial) if clearly_above(gain) else best
+
+    was_directed = not best.undirected
+    # Where laws explain hardly anything, no term alone mends them.
+    if best.scores.cost < LITTLE:
+        best = forward(best)
+    pilot.adopt(best)
+    if leaves_unexplained(pilot.judge, pilot.judge.search.channels):
+        best = forward(together(best), all_of_them=True)
+    return best, steps
 
 
 def clearly_above(gain: Estimate) -> bool:
