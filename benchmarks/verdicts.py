@@ -80,6 +80,7 @@ class Kind(System):
     spread: float = 0.5
     box: Optional[float] = None
     alone: bool = False  # Positions alone are observed.
+    num_hidden: int = 0
 
     @property
     def layers(self) -> dict[str, int]:
@@ -117,8 +118,10 @@ class Kind(System):
 
     def systems(self, number: int, seed: int, noise: float) -> Batch:
         """So many systems, observed with noise, with :obj:`x` and :obj:`y`."""
-        graphs = self.draw_edge_types(seed, number, self.num_particles)
-        x = self.simulate(graphs, seed)
+        size = self.num_particles
+        graphs = self.draw_edge_types(seed, number, size + self.num_hidden)
+        x = self.simulate(graphs, seed)[:, :size]
+        graphs = graphs[..., :size, :size]
         rng = np.random.default_rng([seed, 1])
         x = x + noise * x.std((0, 1, 2)) * rng.standard_normal(x.shape)
         if self.alone:
@@ -213,8 +216,202 @@ DEVELOPMENT: dict[str, tuple[bool, Kind]] = {
           lambda laws, now: now.pairs(laws) / masses(now.trait)[..., None]))
 }
 
+
+def times(factor: Callable[[State], Any]) -> Any:
+    """The laws, by a factor that depends on the state."""
+    return lambda laws, now: factor(now) * now.pairs(laws)
+
+
+def between(factor: Callable[[State], Any]) -> Any:
+    """The laws, by a factor of each pair."""
+    return lambda laws, now: now.pairs(laws, factor(now))
+
+
+def saturating(laws: Sequence[Law], now: State) -> np.ndarray:
+    force = now.pairs(laws)
+    return force / (1 + np.linalg.norm(force, axis=-1, keepdims=True) / 0.2)
+
+
+def delayed(laws: Sequence[Law], now: State) -> np.ndarray:
+    """Forces of half a second ago."""
+    past = now.memory.setdefault('past', [])
+    past.append(now.pairs(laws))
+    return past[max(0, len(past) - 126)]
+
+
+def rewired(laws: Sequence[Law], now: State) -> np.ndarray:
+    """After 5 s, others interact."""
+    if now.time > 5 and not now.memory.setdefault('done', False):
+        now.memory['done'] = True
+        now.interacts = np.roll(now.interacts, 1, axis=0)
+    return now.pairs(laws)
+
+
+def breaking(laws: Sequence[Law], now: State) -> np.ndarray:
+    """Pairs that were 2.5 m apart no longer interact."""
+    near = pair_offsets(now.position)[1] < 2.5
+    whole = now.memory.get('whole', near) & near
+    now.memory['whole'] = whole
+    return now.pairs(laws, whole)
+
+
+def receding(now: State) -> np.ndarray:
+    """Whether distances grow, as -1 to 1, [S, N, N]."""
+    rate = np.einsum(
+        'sijd,sijd->sij',
+        *(pair_offsets(part)[0] for part in (now.position, now.velocity)))
+    return np.tanh(10 * rate)
+
+
+def crowd(now: State) -> np.ndarray:
+    """How many others are near each, [S, N, 1]."""
+    near = np.exp(-pair_offsets(now.position)[1]**2) * (
+        1 - np.eye(now.position.shape[1]))
+    return near.sum(-1, keepdims=True)
+
+
+def thrust(now: State) -> np.ndarray:
+    """One particle of each system has an engine."""
+    leads = now.trait == now.trait.max(1, keepdims=True)
+    return 0.1 * leads[..., None] * np.array([1.0, 0.0])
+
+
+def speed(now: State) -> np.ndarray:
+    return np.linalg.norm(now.velocity, axis=-1, keepdims=True)
+
+
+def yukawa(distance: Any) -> Any:
+    soft = np.sqrt(distance**2 + 0.04)
+    return 0.3 * np.exp(-soft) * (1 + soft) / soft**2
+
+
+def logarithm(distance: Any) -> Any:
+    return -0.15 * np.log(distance + 0.3)
+
+
+def constant(distance: Any) -> Any:
+    return -0.1 * np.tanh(4 * distance)
+
+
+def morse(distance: Any) -> Any:
+    return 0.3 * (np.exp(2 - 2 * distance) - np.exp(1 - distance))
+
+
+def gaussian(distance: Any) -> Any:
+    return 0.6 * distance * np.exp(-distance**2 / 2)
+
+
+def wave(distance: Any) -> Any:
+    return 0.2 * np.sin(2 * distance) * np.exp(-distance / 3) - 0.03 * distance
+
+
+def lennard_jones(distance: Any) -> Any:
+    square = distance**2 + 0.3
+    return 0.3 * (0.8 / square**3 - distance / square**2)
+
+
+BOTH, KNOWN = (constant, yukawa), ('drag', 'turning', 'field')
+LAWFUL = {
+    'yukawa':
+    Kind((yukawa, ), box=2.0),
+    'logarithm':
+    Kind((logarithm, )),
+    'constant':
+    Kind((constant, )),
+    'morse':
+    Kind((morse, ), box=2.0),
+    'gaussian':
+    Kind((gaussian, logarithm)),
+    'lennard_jones':
+    Kind((lennard_jones, ), box=2.0),
+    'wave':
+    Kind((wave, )),
+    'both':
+    Kind(BOTH),
+    'two_repulsive':
+    Kind((yukawa, gaussian), box=2.0),
+    'three_laws':
+    Kind((constant, gaussian, wave)),
+    'three_dimensions':
+    Kind(BOTH, num_dimensions=3),
+    'masses_given':
+    Kind((logarithm, gaussian), masses=True),
+    'fast':
+    Kind(BOTH, interval=0.05),
+    'slow':
+    Kind((constant, gaussian), interval=0.2),
+    'seven':
+    Kind(BOTH, num_particles=7),
+    'wide':
+    Kind((constant, gaussian), spread=1.5),
+    'square_drag':
+    Kind(BOTH, plus(lambda now: -0.2 * speed(now) * now.velocity), terms=KNOWN),
+    'driven':
+    Kind((constant, gaussian),
+         plus(lambda now: 0.2 * (1 - speed(now)**2) * now.velocity),
+         terms=KNOWN),
+    'falling':
+    Kind(BOTH, plus(lambda now: np.array([0.05, -0.02]) + 0 * now.position),
+         terms=KNOWN),
+    'turning_back':
+    Kind((logarithm, ), plus(lambda now: -0.5 * turned(now.velocity)),
+         terms=KNOWN)
+}
+BROKEN = {
+    'hidden':
+    Kind(BOTH, num_hidden=1),
+    'crowded':
+    Kind(BOTH, times(lambda now: 1 + 0.5 * crowd(now))),
+    'saturating':
+    Kind(BOTH, saturating),
+    'anisotropic':
+    Kind(BOTH, times(lambda now: np.array([1.2, 0.8]))),
+    'delayed':
+    Kind(BOTH, delayed),
+    'decaying':
+    Kind(BOTH, times(lambda now: np.exp(-now.time / 10))),
+    'pulsing':
+    Kind(BOTH, times(lambda now: 1 + 0.3 * np.sin(2 * now.time))),
+    'hysteresis':
+    Kind(BOTH, between(lambda now: 1 + 0.3 * receding(now))),
+    'kicked':
+    Kind(BOTH, plus(lambda now: now.rng.standard_normal(now.position.shape))),
+    'sources':
+    Kind(BOTH, between(lambda now: 0.5 + now.trait[:, None])),
+    'place':
+    Kind(BOTH, times(lambda now: 1 + 0.4 * np.tanh(now.position[..., :1]))),
+    'rewired':
+    Kind(BOTH, rewired),
+    'egg_crate':
+    Kind(BOTH, plus(lambda now: 0.1 * np.sin(3 * now.position))),
+    'ageing':
+    Kind(BOTH, times(lambda now: 1 / (1 + 0.1 * now.time))),
+    'towed':
+    Kind(
+        BOTH,
+        plus(lambda now: 0.1 * np.einsum('sij,sjd->sid', now.interacts[:, 0],
+                                         now.velocity))),
+    'mud':
+    Kind(BOTH,
+         plus(lambda now: -0.1 * now.position[..., :1]**2 * now.velocity)),
+    'thrust':
+    Kind(BOTH, plus(thrust)),
+    'rushing':
+    Kind(BOTH, times(lambda now: 1 + speed(now))),
+    'breaking':
+    Kind(BOTH, breaking),
+    'tide':
+    Kind(
+        BOTH,
+        plus(lambda now: np.array([0.1, 0.05]) * np.sin(now.time) + 0 * now.
+             position))
+}
 #: None of these was looked at while limits were chosen.
-REPORTED: dict[str, tuple[bool, Kind]] = {}
+REPORTED: dict[str, tuple[bool, Kind]] = {
+    name: (kinds is LAWFUL, kinds[name])
+    for names in zip(LAWFUL, BROKEN)
+    for name, kinds in zip(names, (LAWFUL, BROKEN))
+}
 
 
 def find(kind: Kind, noise: float, num_systems: int) -> tuple[Any, Batch]:

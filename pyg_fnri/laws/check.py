@@ -9,11 +9,12 @@ from torch_geometric.data import Batch
 from torch_geometric.utils import scatter
 
 from pyg_fnri.inference import AnnealingStep, refine
-from pyg_fnri.inference.impulses import GAP, ImpulseEvidence, Transitions
+from pyg_fnri.inference.impulses import GAP, ImpulseEvidence
 from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width, some
 from pyg_fnri.inference.noise import NUM_LAGS
 from pyg_fnri.inference.refine import ANNEALING, find_graphs
-from pyg_fnri.laws.fit import LawFit, mean_by_system
+from pyg_fnri.inference.smoothing import SmoothedTransitions
+from pyg_fnri.laws.fit import LawFit
 from pyg_fnri.laws.missing_terms import (MAX_UNEXPLAINED, Estimate, Finding,
                                          find_missing_terms, mean_of_systems)
 from pyg_fnri.nn import Central, LinearStep, RelationalAutoEncoder, per_mass
@@ -100,15 +101,18 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
     fit, evidence, channels, errors, _ = judged
     system, layer, change = fit.search.system, fit.layer, evidence.change
     transitions = evidence.transitions
-    score = judged.score(errors)
-    numbers = {'laws': score.mean().item()}
+    smoothed = isinstance(transitions, SmoothedTransitions)
+    score = judged.score(judged.independent(channels))
+    numbers = {'laws': score.nanmean().item()}
     reasons: list[str] = []
     remarks: list[str] = []
 
     def compare(name: str, other: Tensor, ahead: bool) -> Optional[Estimate]:
         """By how much laws are behind other scores, or ahead of them."""
-        numbers[name] = other.mean().item()
-        lead = mean_of_systems(other - score if ahead else score - other)
+        numbers[name] = other.nanmean().item()
+        behind = score - other
+        lead = mean_of_systems(
+            (-behind if ahead else behind)[behind.isfinite()])
         return lead if clearly_above(lead) != ahead else None
 
     # What forces do, quantity by quantity.
@@ -136,17 +140,18 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
                 f'unexplained (over {MAX_UNEXPLAINED:.0%} in {particles:.0%} '
                 f'of the particles), which is no noise, as it adds up from '
                 f'step to step: laws are missing, or many graphs are wrong.')
-        elif kicks > MAX_KICKS and layer.order == 2 and name == names[-1]:
+        elif kicks > MAX_KICKS and name == 'velocities':
             reasons.append(
                 f'Changes of {name} by {kicks:.0%} of those by forces are at '
                 f'random, and no noise of frames, as they stay.')
-    worst = max(_by_distance(judged), key=lambda found: found.share)
-    numbers['law_off'] = worst.share
-    if worst.share > MAX_OFF:
-        reasons.append(str(worst))
+    if not smoothed:  # There, noise tells directions and errors.
+        worst = max(_by_distance(judged), key=lambda found: found.share)
+        numbers['law_off'] = worst.share
+        if worst.share > MAX_OFF:
+            reasons.append(str(worst))
     reasons += [f'It looks as if {term}.' for term in missing_from_laws(judged)]
     walls: Any = layer.walls
-    if type(transitions) is Transitions and layer.order == 2:
+    if layer.order == 2 and not smoothed:
         step = LinearStep(data.x.size(-1)).to(data.x).fit(data.x)
         lead = compare(
             'linear',
@@ -172,7 +177,9 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
                 reasons.append(f'The networks that the laws replaced predict '
                                f'better, by {behind} nat a feature.')
     else:
-        lead = compare('without', judged.score(change), ahead=True)
+        lead = compare('without',
+                       judged.score(judged.independent(0 * channels)),
+                       ahead=True)
     if lead is not None:
         reasons.append(f'The laws predict no better than none, by {lead} nat a '
                        f'feature; check the interval between two frames.')
@@ -180,7 +187,9 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
         directed = copy.deepcopy(model)
         directed.latent.undirected = False
         other = _judge(directed, data)
-        one_way = compare('one_way', other.score(other.errors), False)
+        one_way = compare('one_way',
+                          other.score(other.independent(other.channels)),
+                          ahead=False)
         if one_way is not None:
             reasons.append(f'Some interactions seem to be one-way, as directed '
                            f'graphs predict better by {one_way} nat a feature; '
@@ -208,15 +217,24 @@ class _Judged(NamedTuple):
     errors: Tensor
     unseen: Tensor
 
+    def independent(self, channels: Tensor) -> Tensor:
+        """Errors of a graph, each by itself if those of successive steps are
+        known to depend on each other."""
+        transitions = self.evidence.transitions
+        if not isinstance(transitions, SmoothedTransitions):
+            return self.evidence.errors(channels)
+        evidence = transitions.evidence(self.fit.layer)
+        unit = torch.as_tensor(evidence.log_scale).mean((0, 1)).exp()
+        return evidence.errors(channels) * unit
+
     def score(self, errors: Tensor) -> Tensor:
         """Cauchy's negative log-likelihood of errors in units of the evidence,
-        in nat per number, :obj:`[num_systems]`."""
-        valid = self.evidence.transitions.valid
+        in nat per number, :obj:`[num_systems]`; NaN without any."""
+        valid, system = self.evidence.transitions.valid, self.fit.search.system
         width = torch.stack(
             [cauchy_width(part) for part in errors[valid].unbind(-1)])
         nll = cauchy_nll(errors, width).mean(-1) * valid
-        return mean_by_system(nll.sum(-1), valid.sum(-1),
-                              self.fit.search.system)
+        return scatter(nll.sum(-1), system) / scatter(valid.sum(-1), system)
 
 
 def _judge(model: RelationalAutoEncoder, data: Batch) -> _Judged:
