@@ -1,15 +1,18 @@
-"""Terms that force laws lack, found in what they leave unexplained."""
+"""What force laws leave unexplained, and the terms that they lack."""
 import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch_geometric.utils import scatter
 
 from pyg_fnri.inference.impulses import SPREAD, ImpulseEvidence
-from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width, robust_fit
+from pyg_fnri.inference.likelihood import (cauchy_nll, cauchy_width, robust_fit,
+                                           some)
+from pyg_fnri.inference.noise import NUM_LAGS
 from pyg_fnri.laws.fit import LawFit, mean_by_system
-from pyg_fnri.nn import NodeTerm, PairTerm, Term
+from pyg_fnri.nn import Central, NodeTerm, PairTerm, Term
 
 #: Least distance, in units of a law's first one: closer encounters would
 #: outweigh all else.
@@ -24,6 +27,15 @@ MIN_SIGNIFICANCE, MORE_THAN_CHANCE = 3.0, 2.0
 #: correlation between successive errors above which it is none.
 MAX_UNEXPLAINED, MIN_PERSISTENCE = 0.05, 0.3
 
+#: Standard errors that what goes on has to exceed, and what laws are off by at
+#: one of many distances.
+SIGNIFICANT, CLEARLY_OFF = 3.0, 5.0
+#: Successive steps whose errors are summed, as noise does not add up.
+SPANS = (1, 4, 16)
+#: What laws may leave of a particle's motion, as a share of that by forces.
+MAX_PARTICLE_LEFT = 0.1
+#: Quantiles of distances between which laws are looked at.
+QUANTILES = (0, .01, .03, .1, .2, .35, .5, .65, .8, .9, .97, 1)
 #: Of what each particle has its own of.
 SPREADS = {'response': SPREAD, 'own rate': 100.0}
 
@@ -155,3 +167,115 @@ def term_columns(fit: LawFit, evidence: ImpulseEvidence, name: str,
         return explained.unsqueeze(-1)
     out = evidence.independent(out / evidence.scale.unsqueeze(-1))
     return out[:, :, -explained.size(-1):]
+
+
+class Lasting(NamedTuple):
+    """Shares of what forces do: of what goes on from step to step, and of
+    particles with much of it, zero if they may be chance; of what adds up."""
+    share: float
+    particles: float
+    kicks: float
+
+
+def what_lasts(errors: Tensor, forces: Tensor,
+               system: Tensor) -> Lasting | None:
+    """Of errors and changes by forces, :obj:`[num_nodes, T, D]` each, summed
+    over several steps; None of too few. Two sums without a frame in common have
+    no noise in common either: its products are zero in the mean."""
+    shares: list[float] = []
+    particles: list[float] = []
+    squares: list[float] = []
+    for span in SPANS:
+        apart = span + NUM_LAGS
+        if span + apart > errors.size(1):
+            return None
+        left, done = (value.unfold(1, span, 1).sum(-1)
+                      for value in (errors, forces))
+        limit = 3 * cauchy_width(done).item()
+        left, done = (v.clamp(-limit, limit).double() for v in (left, done))
+        product = (left[:, apart:] * left[:, :-apart]).mean((1, 2))
+        power = done.square().mean((1, 2))
+        much = MAX_PARTICLE_LEFT**2 * power.clamp(min=power.median())
+        # By chance, as many are below zero as above it.
+        for value, out in ((product / power.mean(), shares),
+                           ((product.abs() > much) * product.sign(),
+                            particles)):
+            mean, error = mean_of_systems(scatter(value, system, reduce='mean'))
+            out.append(max(0.0, mean) * (mean > SIGNIFICANT * error))
+        squares.append(left.abs().median().item()**2)
+        if span == 1:
+            typical = max(done.abs().median().item()**2, 1e-30)
+    growth = (squares[-1] - squares[-2]) / (SPANS[-1] - SPANS[-2])
+    return Lasting(
+        max(shares)**0.5, max(particles),
+        max(0.0, growth / typical)**0.5)
+
+
+class Offset(NamedTuple):
+    """What pairs of a channel do beyond its law, or without any, in m/s^2; and
+    as a share of forces there or in general, zero if it may be chance."""
+    channel: int | None
+    low: float
+    high: float
+    size: float
+    share: float
+
+    def __str__(self) -> str:
+        what = f'The law of channel {self.channel} is off'
+        if self.channel is None:
+            what = 'Pairs thought not to interact push each other'
+        return (f'{what} by {self.size:.2g} ({self.share:.0%} of forces) at '
+                f'distances from {self.low:.2g} to {self.high:.2g}.')
+
+
+def off_by_distance(fit: LawFit, evidence: ImpulseEvidence,
+                    channels: Tensor) -> list[Offset]:
+    """Regresses errors on unit forces of pairs at some distances, robustly."""
+    transitions = evidence.transitions
+    axes = slice(-transitions.path.position.size(-1), None)
+    unit = transitions.unit_effects(Central())[..., axes, 0]
+    unit = unit / evidence.scale[axes]
+    distance, law = transitions.distance, fit.layer.law
+    none = (channels == 0).all(1, keepdim=True).to(unit)
+    columns, places, forces, typical = [], [], [], 0.0
+    for channel, acts in enumerate(torch.cat([channels, none], 1).t()):
+        seen = distance[acts > 0]
+        if not seen.numel():
+            continue
+        edges = some(seen.flatten(),
+                     100_000).quantile(unit.new_tensor(QUANTILES))
+        known = channel < law.num_channels
+        size = law(seen)[channel].abs() if known else torch.zeros_like(seen)
+        usual = size.median().item() if known else typical
+        typical = max(typical, usual)
+        for low, high in zip(edges[:-1], edges[1:]):
+            inside = (distance >= low) & (distance <= high)
+            push = (unit * inside.unsqueeze(-1)).sum(2) * acts.view(-1, 1, 1)
+            columns.append(transitions.sum_at_particles(push))
+            here = size[(seen >= low) & (seen <= high)].median().item()
+            places.append((channel if known else None, low.item(), high.item()))
+            forces.append(max(usual, here))
+    valid, system = transitions.valid, fit.search.system
+    design = torch.stack(columns, -1) * valid[..., None, None]
+    design = design.flatten(1, 2).double()
+    target = evidence.errors(channels)[..., axes]
+    width = cauchy_width(target[valid]).double()
+    target = target.flatten(1).double()
+    found = design.new_zeros(design.size(-1))
+    for _ in range(5):
+        left = target - design @ found
+        weighted = design / (1 + (left / width).square()).unsqueeze(-1)
+        normal = torch.einsum('nop,noq->pq', weighted, design)
+        normal += 1e-9 * normal.diagonal().mean() * torch.eye(
+            len(normal)).to(normal)
+        found = torch.linalg.solve(normal,
+                                   torch.einsum('nop,no->p', weighted, target))
+    pull = torch.einsum('nop,no->np', weighted, target - design @ found)
+    pull = torch.linalg.solve(normal, scatter(pull, system).t())
+    error = pull.square().sum(1).sqrt()  # Systems are independent.
+    return [
+        Offset(*place, size,
+               size / max(force, 1e-30) * (size > CLEARLY_OFF * sd)) for place,
+        size, sd, force in zip(places,
+                               found.abs().tolist(), error.tolist(), forces)
+    ]

@@ -87,6 +87,7 @@ def test_networks_that_know_of_friction_are_better(check):
     assert any('depend on velocity' in reason for reason in result.reasons)
 
 
+@pytest.mark.slow
 def test_walls_that_laws_do_not_know(check, simulate_systems):
     data = Batch.from_data_list(simulate_systems(32, 5, box_half_width=1.5))
     data.y, data.x = data.x[:, 24:], data.x[:, :25]
@@ -117,11 +118,13 @@ def test_noise_is_not_held_against_laws(check, lawful):
     assert result.holds, result
 
 
+@pytest.mark.slow
 def test_noise_does_not_hide_what_is_missing(check):
     _, data = batches(Misspecified(term='trap'), 16)
     assert not check(noisy(data, 0.01)).holds
 
 
+@pytest.mark.slow
 def test_one_way_interactions_are_told(check, lawful, make_model):
     data = lawful.clone()
     kept = torch.rand(data.num_edges, 1) < 0.7
