@@ -14,8 +14,9 @@ from pyg_fnri.nn import Term
 
 #: The name under which graphs become directed.
 ONE_WAY = 'one-way'
-#: The least gain that counts, in nat per number.
-MIN_GAIN = 0.02
+#: The least gain that counts, in nat per number, and as a share of what laws
+#: explain: without noise, trifles gain as well.
+MIN_GAIN, MIN_SHARE = 0.02, 0.01
 #: The held-out cost of laws that explain little, in nat per number.
 LITTLE = -0.5
 #: What hides other terms, and is fitted along with random graphs if central
@@ -49,10 +50,14 @@ def select_terms(
         return best, steps
     given = best.terms
 
-    def note(term: str, size: float, lead: Estimate, kept: bool) -> None:
-        steps.append(Step(term, size, lead, kept))
+    def note(term: str, size: float, more: Candidate, less: Candidate) -> bool:
+        """Notes whether laws with a term lead over those without."""
+        gain = lead(more, less)
+        kept = clearly_above(gain, MIN_SHARE * -more.scores.cost)
+        steps.append(Step(term, size, gain, kept))
         if on_step is not None:
             on_step(steps[-1])
+        return kept
 
     def lead(better: Candidate, worse: Candidate) -> Estimate:
         return mean_of_systems(worse.scores.laws - better.scores.laws)
@@ -71,9 +76,7 @@ def select_terms(
             if not trials:
                 return best
             name, size, trial = max(trials, key=lambda t: lead(t[2], best).mean)
-            gain = lead(trial, best)
-            note(name, size, gain, clearly_above(gain))
-            if not clearly_above(gain):
+            if not note(name, size, trial, best):
                 return best
             best = trial
 
@@ -89,9 +92,7 @@ def select_terms(
                 pilot.drop(name)
             pilot.fit.anneal(REANNEALING, pilot.generator)
             trial = pilot.judged()
-            gain = lead(best, trial)
-            note(name, 0.0, gain, clearly_above(gain))
-            best = best if clearly_above(gain) else trial
+            best = best if note(name, 0.0, best, trial) else trial
         return best
 
     def together(best: Candidate) -> Candidate:
@@ -113,9 +114,8 @@ def select_terms(
                                   MAX_ROUNDS)
         if trial is None:
             return best
-        gain = lead(trial, best)
-        note(' + '.join(several), 0.0, gain, clearly_above(gain))
-        return backward(trial) if clearly_above(gain) else best
+        kept = note(' + '.join(several), 0.0, trial, best)
+        return backward(trial) if kept else best
 
     was_directed = not best.undirected
     # Where laws explain hardly anything, no term alone mends them.
@@ -127,8 +127,8 @@ def select_terms(
     return best, steps
 
 
-def clearly_above(gain: Estimate) -> bool:
-    return gain.mean > max(2 * gain.error, MIN_GAIN)
+def clearly_above(gain: Estimate, least: float = MIN_GAIN) -> bool:
+    return gain.mean > max(2 * gain.error, MIN_GAIN, least)
 
 
 def _missing(pilot: Pilot, best: Candidate, names: Sequence[str],
