@@ -9,6 +9,8 @@ from pyg_fnri.nn import ForceLaw, ForceLawDecoder
 
 #: Groups of systems, or of frames of few, one of which is left out.
 NUM_GROUPS = 100
+#: Transitions in a window, if there are enough for so many windows.
+WINDOW, LEAST_WINDOWS = 4, 10
 #: The least curvature of a robust cost, as a share of a square's.
 LEAST_CURVATURE = 0.1
 #: Of a table between its knots, as a share of its third differences.
@@ -20,7 +22,9 @@ HALF_WIDTH = 1.645
 def groups_of(system: Tensor, frame: Tensor) -> Tensor:
     """Groups whose errors are independent, :obj:`[num_transitions,
     num_nodes]`: systems, or windows of them where they are few."""
-    windows = -(-NUM_GROUPS // (int(system.max()) + 1))
+    windows = min(-(-NUM_GROUPS // (int(system.max()) + 1)),
+                  max(LEAST_WINDOWS,
+                      len(frame) // WINDOW))
     place = frame.argsort().argsort() * windows // len(frame)
     return (system * windows + place.unsqueeze(-1)) % NUM_GROUPS
 
@@ -61,6 +65,8 @@ def jackknife(rows: Sequence[Tensor], valid: Tensor, unknowns: Tensor,
             slope[number] += (pull @ own).double()
     whole = normal.sum(0) + penalty
     found = group.unique().numel()
+    if found < 2:
+        return unknowns.new_zeros(0, 0)
     moved = torch.linalg.solve(normal - whole, slope)
     moved = moved - moved.sum(0) / found
     moved[slope.eq(0).all(-1)] = 0

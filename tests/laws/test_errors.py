@@ -37,6 +37,12 @@ def test_parameters_move_as_if_a_group_were_left_out():
     torch.testing.assert_close(moved[group.unique()],
                                expected * (15 / 16)**0.5, rtol=1e-3, atol=1e-6)
     assert moved.ne(0).any(-1).sum() == 16  # Other groups are empty.
+    # One group does not tell.
+    assert not jackknife(rows, valid, fitted, SQUARES, penalty,
+                         0 * group).numel()
+    # Errors of successive transitions of a long recording are not independent.
+    group = groups_of(torch.zeros(30, dtype=torch.long), torch.arange(200))
+    assert group.unique().numel() == 50
 
 
 def test_errors_are_as_large_as_told(batch):
