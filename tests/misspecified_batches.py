@@ -1,21 +1,34 @@
 """A few systems outside the assumptions of force laws, for tests."""
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import cache
 
-from torch_geometric.data import Batch
+import outside_assumptions as outside
+from verdicts import TWO, Kind, plus, turned
 
-from pyg_fnri.data import from_trajectory
-from pyg_fnri.transforms import SplitTrajectory
+from pyg_fnri.simulation import SoftCharge, Spring
+
+
+@dataclass(frozen=True)
+class Misspecified:
+    """Springs and softened charges, and a term of a name."""
+    term: str = ''
+    friction: float = 0.2
+    forces = (Spring(), SoftCharge(0.2, 0.2))
+
+    @property
+    def kind(self):
+        acts = {
+            '': None,
+            'friction': plus(lambda now: -self.friction * now.velocity),
+            'magnetic': plus(lambda now: 0.2 * turned(now.velocity)),
+            'transverse': plus(outside.transverse),
+            'trap': plus(lambda now: -0.05 * now.position),
+            'masses': outside.unknown_masses
+        }
+        return Kind(TWO, acts[self.term])
 
 
 @cache
 def batches(system, num_systems=32):
-    """Systems to fit laws to, and others; coarser steps, to be fast."""
-    system = replace(system, step_size=1e-2, sample_every=10, num_steps=1_000)
-    graphs = system.draw_edge_types(1, 2 * num_systems, 5)
-    systems = [
-        SplitTrajectory(49)(from_trajectory(*pair))
-        for pair in zip(system.simulate(graphs, 1), graphs)
-    ]
-    return (Batch.from_data_list(systems[:num_systems]),
-            Batch.from_data_list(systems[num_systems:]))
+    """Systems to fit laws to, and others."""
+    return tuple(system.kind.systems(num_systems, seed, 0.0) for seed in (1, 2))

@@ -26,7 +26,7 @@ MARGIN = 0.02
 #: The share of particles of which laws may leave much.
 MAX_PARTICLES = 0.1
 #: Random changes that stay, in typical ones by forces.
-MAX_KICKS = 0.2
+MAX_KICKS = 0.3
 #: By how much a law may be off, in typical forces or those at that distance.
 MAX_OFF = 0.15
 #: Random starts of the search for graphs, and particles asked for the order.
@@ -118,6 +118,8 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
             f'{name}_left': found.share,
             f'{name}_particles': found.particles
         }
+        if name == 'velocities':
+            numbers['kicks'] = found.kicks
         if found.share > MAX_UNEXPLAINED or found.particles > MAX_PARTICLES:
             reasons.append(
                 f'The laws leave {found.share:.0%} of what forces do to {name} '

@@ -202,7 +202,9 @@ def what_lasts(errors: Tensor, forces: Tensor,
                             particles)):
             mean, error = mean_of_systems(scatter(value, system, reduce='mean'))
             out.append(max(0.0, mean) * (mean > SIGNIFICANT * error))
-        squares.append(left.abs().median().item()**2)
+        # Across a wall, noise does not cancel.
+        whole = (errors != 0).any(-1).unfold(1, span, 1).all(-1)
+        squares.append(left[whole].abs().median().nan_to_num().item()**2)
         if span == 1:
             typical = max(done.abs().median().item()**2, 1e-30)
     growth = (squares[-1] - squares[-2]) / (SPANS[-1] - SPANS[-2])

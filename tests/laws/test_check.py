@@ -1,7 +1,6 @@
 import pytest
 import torch
-from misspecified_batches import batches
-from outside_assumptions import Misspecified
+from misspecified_batches import Misspecified, batches
 from torch_geometric.data import Batch
 
 from pyg_fnri.laws import check_laws

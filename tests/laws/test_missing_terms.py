@@ -3,8 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from misspecified_batches import batches
-from outside_assumptions import Misspecified
+from misspecified_batches import Misspecified, batches
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
