@@ -17,6 +17,7 @@ from pyg_fnri.laws import (EM_ANNEALING, Progress, Start, check_laws,
                            discover_force_laws)
 from pyg_fnri.laws.selection import Step
 from pyg_fnri.loader import SystemLoader
+from pyg_fnri.nn import Term
 from pyg_fnri.plot import plot_em
 from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import Config
@@ -148,14 +149,15 @@ class ExpectationMaximisation:
                                     transient=True, disable=_no_terminal()))
             for systems in (self.train[:self.settings.num_distilled], self.val))
         # Data far from the origin would be turned to elsewhere.
-        scaling = module.model.scaling
+        scaling, layer = module.model.scaling, module.model.decoder.layer
         centred = bool((scaling.offset.abs() < 0.25 * scaling.scale).all())
+        alike = layer.order == 2 and all(Term.known[name].symmetric
+                                         for name in layer.terms)
         recipe = replace(
             module.recipe, max_epochs=-1,
             max_steps=self.settings.distilled_steps,
             symmetries=module.config.options.get(
-                'symmetries', centred and 'order' not in self.motion
-                and scaling.num_features >= 4))
+                'symmetries', centred and alike and scaling.num_features >= 4))
         distillation = EncoderDistillation(module.model, recipe, module.config)
         distillation.units = module.units
         distillation.linear_step = module.linear_step
