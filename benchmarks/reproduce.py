@@ -107,6 +107,8 @@ class Scale(NamedTuple):
     seeds: tuple[int, ...] = (0, 1, 2)
     law_seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     num_systems: tuple[int, ...] = (50_000, 10_000, 10_000)
+    #: All that laws from scratch look at.
+    num_scratch: tuple[int, ...] = (1_000, 200, 2_000)
     num_val: int = 2_000
     val_every: int = 1_000
 
@@ -127,7 +129,7 @@ SCALES = {
     'smoke':
     Scale(('quick', TINY), ('paper', TINY), {
         **TINY, 'distilled_steps': 3
-    }, (0, ), (0, ), (64, 32, 32), val_every=1),
+    }, (0, ), (0, ), (64, 32, 32), (64, 32, 32), val_every=1),
     'laptop':
     Scale(('quick', {}), ('quick', LONG)),
     'paper':
@@ -181,9 +183,10 @@ def run(name: str, out: Path, scale: str, root: str) -> dict[str, Any]:
     dataset, model, regime, seed = name.split('-')
     size, unsplit = SCALES[scale], regime == 'unsplit'
     ten = dataset.endswith('_10')
+    number = size.num_scratch if regime == 'scratch' else size.num_systems
     data = dict(name=dataset.removesuffix('_10'),
                 num_particles=10 if ten else 5, seed=0, split_by='system',
-                num_systems=size.num_systems)
+                num_systems=number)
     split = ReconstructTrajectory if unsplit else SplitTrajectory
     train, val = (open_dataset(data, root, part, split(49))
                   for part in ('train', 'val'))
@@ -196,7 +199,7 @@ def run(name: str, out: Path, scale: str, root: str) -> dict[str, Any]:
     resume = any(out.glob('**/last.ckpt'))
     module = fit(config, train, val[:size.num_val], str(out),
                  val_every=size.val_every, resume=resume, overwrite=not resume)
-    return dict(cell=name, scale=scale, num_systems=size.num_systems,
+    return dict(cell=name, scale=scale, num_systems=number,
                 figures=measure_cell(regime, module, out, root))
 
 
