@@ -25,6 +25,10 @@ NUM_POINTS, NUM_DISTANCES = 3, 500_000
 #: fitted to errors of a graph that is tried.
 SPREAD, MAX_FACTOR, NUM_PROFILED = 0.5, 20.0, 3
 
+#: The correlation of steps that is noise, and the least variance of a walk, as
+#: a share of that seen.
+ALTERNATING, LEAST_WALK = 0.05, 1e-3
+
 #: How far the rate of change of positions may be from the velocities given.
 MAX_SLIP = 0.1
 #: What may be left of changes that are those by velocities, and how far the
@@ -128,42 +132,72 @@ def hermite_path(trajectories: Sequence[Tensor], interval: float,
     """
     if not all(bool(x.isfinite().all()) for x in trajectories):
         raise ValueError('Some values of trajectories are not finite.')
-    start = torch.cat([x[:, :-1] for x in trajectories], dim=1)
-    stop = torch.cat([x[:, 1:] for x in trajectories], dim=1)
-    frame = torch.cat([
-        number * GAP + torch.arange(x.size(1) - 1, device=x.device)
-        for number, x in enumerate(trajectories)
-    ])
-    (x0, v0), (x1, v1) = start.chunk(2, -1), stop.chunk(2, -1)
+    parts: list[tuple[Tensor, ...]] = []
+    for number, x in enumerate(trajectories):
+        (x0, v0), (x1, v1) = x[:, :-1].chunk(2, -1), x[:, 1:].chunk(2, -1)
+        m0, m1 = interval * v0, interval * v1
+        valid = torch.ones_like(x0[..., 0], dtype=torch.bool)
+        if walls is not None:
+            high = torch.maximum(x0 + m0.abs(), x1 + m1.abs())
+            low = torch.minimum(x0 - m0.abs(), x1 - m1.abs())
+            valid = ((high < walls.upper) & (low > walls.lower)).all(-1)
+        change = torch.cat([x1 - x0 - m0, v1 - v0], dim=-1)
+        frame = torch.arange(x0.size(1), device=x.device)
+        noise = noise_of_positions(x1 - x0 - (m0 + m1) / 2, valid)
+        parts.append((change, valid, (number * GAP + frame).unsqueeze(0),
+                      x0 - noise[:, :-1], x1 - noise[:, 1:], v0, v1))
+    change, valid, frame, x0, x1, v0, v1 = (torch.cat(all_of, dim=1)
+                                            for all_of in zip(*parts))
     m0, m1 = interval * v0, interval * v1
-    valid = torch.ones_like(x0[..., 0], dtype=torch.bool)
-    if walls is not None:
-        high = torch.maximum(x0 + m0.abs(), x1 + m1.abs())
-        low = torch.minimum(x0 - m0.abs(), x1 - m1.abs())
-        valid = ((high < walls.upper) & (low > walls.lower)).all(-1)
-    time, weight = _quadrature(start)
+    time, weight = _quadrature(x0)
     weight = interval * weight
     slip = x1 - x0 - (m0 + m1) / 2
-    slip = slip * _smooth_share(slip, valid, frame)
     position, velocity = [], []
     for t in time.tolist():
         position.append((1 + 2 * t) * (1 - t)**2 * x0 + t * (1 - t)**2 * m0 +
                         t**2 * (3 - 2 * t) * x1 + t**2 * (t - 1) * m1)
         velocity.append((1 - t) * v0 + t * v1 + (6 * t *
                                                  (1 - t) / interval) * slip)
-    return Path(torch.cat([x1 - x0 - m0, v1 - v0], dim=-1), valid, frame,
-                torch.stack(position, dim=2), torch.stack(velocity, dim=2),
+    return Path(change, valid, frame[0], torch.stack(position, dim=2),
+                torch.stack(velocity, dim=2),
                 torch.stack([weight * (1 - time) * interval, weight], dim=-1))
 
 
-def _smooth_share(slip: Tensor, valid: Tensor, frame: Tensor) -> Tensor:
-    """How much of what positions move beyond velocities is motion, 0 to 1: in
-    successive steps, noise of positions alternates. Over an interval, it would
-    hide velocities."""
-    both = valid[:, 1:] & valid[:, :-1] & (frame.diff() == 1)
-    sign = (slip[:, 1:] * slip[:, :-1])[both].sign()
-    # Of noise alone, the mean is -1/3.
-    return (1 + 3 * sign.mean()).nan_to_num(1.0).clamp(0, 1)
+def noise_of_positions(slip: Tensor, valid: Tensor) -> Tensor:
+    r"""The noise of positions, :obj:`[num_nodes, T + 1, D]`, in what they move
+    beyond velocities, :obj:`[num_nodes, T, D]`: a random walk of variance
+    :math:`q` seen with noise of variance :math:`r`, which in successive steps
+    has opposite signs. The smoother of such walks solves
+    :math:`(\mathbf{I} + \tfrac{r}{q} \mathbf{D}^T \mathbf{D}) \mathbf{e} =
+    \tfrac{r}{q} \mathbf{D}^T \mathbf{s}`, with differences :math:`\mathbf{D}`.
+    """
+    noise = slip.new_zeros(len(slip), slip.size(1) + 1, slip.size(2))
+    both = valid[:, 1:] & valid[:, :-1]
+    if not bool(both.any()):
+        return noise
+    limit = 3 * 1.4826 * slip[valid].abs().median(0).values
+    inside = slip.clamp(-limit, limit).double()
+    variance = inside[valid].square().mean(0)
+    covariance = (inside[:, 1:] * inside[:, :-1])[both].mean(0)
+    r = torch.where(covariance < -ALTERNATING * variance, -covariance, 0.0)
+    q = (variance - 2 * r).clamp(min=LEAST_WALK * variance)
+    ratio = (r / q.clamp(min=torch.finfo(q.dtype).tiny)).to(slip)
+    if not bool(ratio.any()):
+        return noise
+    link = ratio * valid.unsqueeze(-1)  # [num_nodes, T, D]
+    pull = link * slip
+    edge = torch.zeros_like(link[:, :1])
+    right = torch.cat([edge, pull], 1) - torch.cat([pull, edge], 1)
+    diagonal = 1 + torch.cat([edge, link], 1) + torch.cat([link, edge], 1)
+    for t in range(1, diagonal.size(1)):  # Tridiagonal.
+        share = link[:, t - 1] / diagonal[:, t - 1]
+        diagonal[:, t] -= share * link[:, t - 1]
+        right[:, t] += share * right[:, t - 1]
+    for t in range(diagonal.size(1) - 1, -1, -1):
+        if t + 1 < diagonal.size(1):
+            right[:, t] += link[:, t] * noise[:, t + 1]
+        noise[:, t] = right[:, t] / diagonal[:, t]
+    return noise
 
 
 class Transitions:

@@ -157,3 +157,24 @@ def test_noise_of_positions_does_not_hide_velocities():
     mean = 1.5 * (stop - start)[:, :2] / INTERVAL
     torch.testing.assert_close(clean.velocity[:, 0, 1],
                                mean - t * t * (start + stop)[:, 2:])
+
+
+def test_noise_of_positions_is_smoothed_away():
+    time = 0.1 * torch.arange(60.)
+    position = torch.stack([time.sin(), (2 * time).cos()],
+                           -1).expand(40, -1, -1)
+    velocity = torch.stack([time.cos(), -2 * (2 * time).sin()],
+                           -1).expand(40, -1, -1)
+    noise = 0.05 * torch.randn(40, 60, 2)
+    valid = torch.rand(40, 59) < 0.9  # Across walls, velocities tell nothing.
+
+    def found(position):
+        mean = 0.05 * (velocity[:, 1:] + velocity[:, :-1])
+        return noise_of_positions(position.diff(dim=1) - mean, valid)
+
+    assert not found(position).any()
+    left = noise - found(position + noise)
+    assert left.std() < 0.4 * noise.std()
+    # Nothing is known of a frame between walls.
+    alone = ~valid[:, 1:] & ~valid[:, :-1]
+    assert alone.any() and not found(position + noise)[:, 1:-1][alone].any()
