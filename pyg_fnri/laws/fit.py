@@ -364,7 +364,7 @@ def fit_scale(layer: ForceLawDecoder, transitions: Transitions) -> None:
         return
     change = _by_pairs(layer, transitions)[transitions.valid].abs()
     quantities = change.chunk(layer.order, dim=-1)
-    scale = torch.stack([_typical(quantity) for quantity in quantities])
+    scale = 1.4826 * torch.stack([typical(q) for q in quantities])
     if not bool((scale > 0).all()):  # Or there are none: NaN.
         raise ValueError(
             "No particle moves as if a force acted on it, or all may meet a "
@@ -387,12 +387,13 @@ def _by_pairs(layer: ForceLawDecoder, transitions: Transitions) -> Tensor:
     return parts[..., 0] - (parts[..., 1:] @ found.to(parts)).squeeze(-1)
 
 
-def _typical(change: Tensor) -> Tensor:
-    # Half of all square roots are of larger changes, however many are zero.
+def typical(change: Tensor) -> Tensor:
+    """The median of absolute changes that are no rounding: half of all square
+    roots are of larger ones, however many are zero."""
     change = change.flatten().sort().values
     share = change.double().sqrt().cumsum(0)
     middle = change[share >= share[-1:] / 2][:1]
-    return 1.4826 * change[change > LEAST_CHANGE * middle].median()
+    return change[change > LEAST_CHANGE * middle].median()
 
 
 def fit_range(law: ForceLaw, transitions: Transitions,

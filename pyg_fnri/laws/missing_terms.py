@@ -11,7 +11,7 @@ from pyg_fnri.inference.impulses import SPREAD, ImpulseEvidence
 from pyg_fnri.inference.likelihood import (cauchy_nll, cauchy_width, robust_fit,
                                            some)
 from pyg_fnri.inference.noise import NUM_LAGS
-from pyg_fnri.laws.fit import LawFit, mean_by_system
+from pyg_fnri.laws.fit import LawFit, mean_by_system, typical
 from pyg_fnri.nn import Central, NodeTerm, PairTerm, Term
 
 #: Least distance, in units of a law's first one: closer encounters would
@@ -191,11 +191,13 @@ def what_lasts(errors: Tensor, forces: Tensor,
             return None
         left, done = (value.unfold(1, span, 1).sum(-1)
                       for value in (errors, forces))
-        limit = 3 * cauchy_width(done).item()
-        left, done = (v.clamp(-limit, limit).double() for v in (left, done))
+        # Of what moves under forces, as most particles may move freely.
+        usual = typical(done.abs()).nan_to_num().item()
+        left, done = (v.clamp(-3 * usual, 3 * usual).double()
+                      for v in (left, done))
         product = (left[:, apart:] * left[:, :-apart]).mean((1, 2))
         power = done.square().mean((1, 2))
-        much = MAX_PARTICLE_LEFT**2 * power.clamp(min=power.median())
+        much = MAX_PARTICLE_LEFT**2 * power.clamp(min=typical(power))
         # By chance, as many are below zero as above it.
         for value, out in ((product / power.mean(), shares),
                            ((product.abs() > much) * product.sign(),
@@ -206,11 +208,11 @@ def what_lasts(errors: Tensor, forces: Tensor,
         whole = (errors != 0).any(-1).unfold(1, span, 1).all(-1)
         squares.append(left[whole].abs().median().nan_to_num().item()**2)
         if span == 1:
-            typical = max(done.abs().median().item()**2, 1e-30)
+            unit = max(usual**2, 1e-30)
     growth = (squares[-1] - squares[-2]) / (SPANS[-1] - SPANS[-2])
     return Lasting(
         max(shares)**0.5, max(particles),
-        max(0.0, growth / typical)**0.5)
+        max(0.0, growth / unit)**0.5)
 
 
 class Offset(NamedTuple):

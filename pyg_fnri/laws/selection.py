@@ -115,7 +115,7 @@ def select_terms(
         if trial is None:
             return best
         kept = note(' + '.join(several), 0.0, trial, best)
-        return backward(trial) if kept else best
+        return trial if kept else best
 
     was_directed = not best.undirected
     # Where laws explain hardly anything, no term alone mends them.
@@ -123,7 +123,7 @@ def select_terms(
         best = forward(best)
     pilot.adopt(best)
     if leaves_unexplained(pilot.judge, pilot.judge.search.channels):
-        best = forward(together(best), all_of_them=True)
+        best = backward(forward(together(best), all_of_them=True))
     return best, steps
 
 

@@ -8,7 +8,7 @@ from torch_geometric.data import Batch
 from pyg_fnri.data import fully_connected
 from pyg_fnri.inference import find_motion, impulses
 from pyg_fnri.inference.evidence import find_choices
-from pyg_fnri.inference.impulses import ImpulseEvidence
+from pyg_fnri.inference.impulses import ImpulseEvidence, noise_of_positions
 from pyg_fnri.nn import Central, ForceLaw, ForceLawDecoder, StandardScaling
 from pyg_fnri.simulation import Kuramoto
 
