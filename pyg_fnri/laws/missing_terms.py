@@ -241,7 +241,10 @@ def off_by_distance(fit: LawFit, evidence: ImpulseEvidence,
     unit = unit / evidence.scale[axes]
     distance, law = transitions.distance, fit.layer.law
     none = (channels == 0).all(1, keepdim=True).to(unit)
-    columns, places, forces, typical = [], [], [], 0.0
+    # A trifle, beside what all forces do to a particle, is none of a law.
+    whole = transitions.path.kernel.sum(0)[-1]
+    least = (evidence.scale[axes].mean() / whole / 2).item()
+    columns, places, forces = [], [], []
     for channel, acts in enumerate(torch.cat([channels, none], 1).t()):
         seen = distance[acts > 0]
         if not seen.numel():
@@ -250,8 +253,7 @@ def off_by_distance(fit: LawFit, evidence: ImpulseEvidence,
                      100_000).quantile(unit.new_tensor(QUANTILES))
         known = channel < law.num_channels
         size = law(seen)[channel].abs() if known else torch.zeros_like(seen)
-        usual = size.median().item() if known else typical
-        typical = max(typical, usual)
+        usual = max(size.median().item(), least)
         for low, high in zip(edges[:-1], edges[1:]):
             inside = (distance >= low) & (distance <= high)
             push = (unit * inside.unsqueeze(-1)).sum(2) * acts.view(-1, 1, 1)
