@@ -72,7 +72,7 @@ class Kind(System):
     what acts, a function of the laws and of the state, by default the laws."""
     laws: Sequence[Law]
     acts: Optional[Callable[[Sequence[Law], State], np.ndarray]] = None
-    terms: Optional[Sequence[str]] = ()
+    terms: Sequence[str] = ()
     masses: bool = False
     num_particles: int = 5
     num_dimensions: int = 2
@@ -192,16 +192,17 @@ DEVELOPMENT: dict[str, tuple[bool, Kind]] = {
     'spring_push': (True, Kind(TWO)),
     'short': (True, Kind((short, ), box=1.5)),
     'friction':
-    (True, Kind(TWO, plus(lambda now: -0.2 * now.velocity), terms=None)),
+    (True, Kind(TWO, plus(lambda now: -0.2 * now.velocity), terms='auto')),
     'turning':
-    (True, Kind(TWO, plus(lambda now: 0.3 * turned(now.velocity)), terms=None)),
-    'trapped': (True,
-                Kind(TWO, plus(lambda now: -0.05 * now.position), terms=None)),
+    (True, Kind(TWO, plus(lambda now: 0.3 * turned(now.velocity)),
+                terms='auto')),
+    'trapped':
+    (True, Kind(TWO, plus(lambda now: -0.05 * now.position), terms='auto')),
     'masses': (True, Kind(TWO, masses=True)),
     'alone': (True, Kind(TWO, alone=True)),
     'unknown_drag': (False, Kind(TWO, plus(lambda now: -0.1 * now.velocity))),
     'unknown_field': (False, Kind(TWO, plus(lambda now: 0.03 * now.position))),
-    'sticking': (False, Kind((pull, ), plus(steadily), terms=None)),
+    'sticking': (False, Kind((pull, ), plus(steadily), terms='auto')),
     'coloured': (False, Kind(TWO, plus(coloured))),
     'own_strengths': (False, Kind(TWO, own_strengths)),
     'slower': (False, Kind(TWO, slower)),

@@ -28,8 +28,9 @@ ANNEALING = tuple(
 #: Times the fitted scale, and how often it is fitted to better graphs' errors.
 WIDENING, NUM_FITS = (30.0, 10.0, 5.0, 3.0, 2.0, 1.0), 2
 
-#: How often masses are fitted to graphs, and graphs to masses.
-NUM_ALTERNATIONS = 3
+#: How often masses are fitted to graphs, and graphs to masses; and where masses
+#: start, in units of a typical one.
+NUM_ALTERNATIONS, MASSES = 3, (1.0, 0.5, 2.0, 0.7, 1.4)
 
 #: Times the median cost from which on a system stands out, and starts that have
 #: to find its best graph then.
@@ -156,15 +157,16 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
                         annealing: Sequence[Objective], num_restarts: int,
                         generator: torch.Generator) -> None:
     """Searches again from random graphs and keeps what explains each system
-    best. Every other start only sweeps, which finds more different graphs. A
-    system is left once :data:`ENOUGH` starts, or two if its cost is typical,
-    agree."""
+    (in directed graphs, each particle) best. Every other start only sweeps,
+    which finds more different graphs. A system is left once :data:`ENOUGH`
+    starts, or two if its cost is typical, agree."""
     last = annealing[-1]
     stages = [*without_prior(annealing[:-1]), last]
-    owner = search.system[search.choices.receiver]
+    unit = search.unit
+    owner = unit[search.choices.receiver]
     best_cost, transitions = search.cost(evidence, last), evidence.transitions
     times_found = torch.ones_like(best_cost)
-    size = search.system.bincount(minlength=search.num_systems)
+    size = unit.bincount(minlength=len(best_cost))
     settled = size == 0  # Numbers of systems may have gaps.
     size = size.clamp(min=1) / size.max()
     for number in range(num_restarts):
@@ -172,6 +174,10 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
             break
         search.active = ~settled[owner]
         best, best_mass = search.choice, transitions.mass
+        if evidence.responds:
+            other_mass = torch.full_like(best_mass,
+                                         MASSES[number % len(MASSES)])
+            transitions.mass = torch.where(settled[unit], best_mass, other_mass)
         search.choice = torch.where(search.active, search.draw(generator), best)
         if number % 2 == 0:
             drawn = one_hot(search.choice, len(search.options))
@@ -190,7 +196,7 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
         better = other & (cost < best_cost)
         search.choice = torch.where(better[owner], search.choice, best)
         best_cost = torch.where(better, cost, best_cost)
-        transitions.mass = torch.where(better[search.system], transitions.mass,
+        transitions.mass = torch.where(better[unit], transitions.mass,
                                        best_mass)
         times_found = torch.where(better, 1, times_found + ~other)
         typical = (best_cost / size).median()

@@ -109,13 +109,22 @@ class GraphSearch:
         self.choice, self.conditional = choice, conditional
         return num_changed
 
+    @property
+    def unit(self) -> Tensor:
+        """What the search of each particle's edges does not depend on others
+        of, :obj:`[num_nodes]`: systems or, in directed graphs, particles."""
+        if bool(self.choices.mutual.any()):
+            return self.system
+        return torch.arange(len(self.system), device=self.system.device)
+
     def cost(self, evidence: Evidence, objective: Objective) -> Tensor:
-        """What an objective minimises, by system, :obj:`[num_systems]`."""
+        """What an objective minimises, by unit, :obj:`[num_units]`."""
         explained = objective.cost(evidence.errors(self.channels))
         log_q = self.log_prior.gather(1, self.choice.unsqueeze(1)).squeeze(1)
-        out = explained.new_zeros(self.num_systems)
-        out.index_add_(0, self.system, explained)
-        return out.index_add_(0, self.system[self.choices.receiver],
+        unit = self.unit
+        out = explained.new_zeros(int(unit.max()) + 1)
+        out.index_add_(0, unit, explained)
+        return out.index_add_(0, unit[self.choices.receiver],
                               -objective.prior_weight * log_q)
 
     def result(self) -> Refined:

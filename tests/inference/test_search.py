@@ -87,7 +87,7 @@ def test_sweeps_never_make_it_worse(systems, make_model, undirected, laws):
         for option in range(4):
             search.choice = choice.clone()
             search.choice[c] = option
-            owner = batch.batch[search.choices.receiver[c]]
+            owner = search.unit[search.choices.receiver[c]]
             cost.append(search.cost(evidence, stage)[owner])
         expected = (-torch.stack(cost)).log_softmax(-1)
         torch.testing.assert_close(search.conditional[c], expected, atol=1e-2,
