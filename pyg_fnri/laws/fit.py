@@ -29,6 +29,8 @@ EM_ANNEALING = (AnnealingStep(0.3, 1.0), AnnealingStep(0.1, 0.5),
                 AnnealingStep(0.003, 0.1), AnnealingStep(0.002, 0.1))
 #: Of graphs in the end: a few that are stuck do no harm to laws.
 NUM_RESTARTS = 8
+#: Last stages of fits that start from known laws.
+NUM_STAGES = 3
 #: Of least squares.
 NUM_REWEIGHTINGS = 3
 #: Changes of particles between two frames that laws are fitted to at the least,
@@ -84,8 +86,11 @@ def fit_force_laws(
                 Progress(iteration, changed, cost,
                          search.result().edge_type))
 
-    known = bool(fit.layer.law.value.any())
-    for iteration, step in enumerate(annealing, start=1):
+    known, stages = bool(fit.layer.law.value.any()), annealing
+    if known:  # Single pairs hardly lead from the encoder's graphs to theirs.
+        find_graphs(search, fit.evidence(), annealing, 0, generator)
+        stages = annealing[-NUM_STAGES:]
+    for iteration, step in enumerate(stages, start=1):
         if iteration > 1 or not known:
             fit.maximise(step, generator)
         before, evidence = search.choice, fit.evidence()
@@ -98,7 +103,7 @@ def fit_force_laws(
     # Where systems are few, all transitions say more than sixteen do.
     number = max(16, ENOUGH_CHANGES // len(search.system))
     fit.maximise(last, generator, number, search.system)
-    report(len(annealing) + 1, before, fit.evidence())
+    report(len(stages) + 1, before, fit.evidence())
 
 
 class State(NamedTuple):

@@ -309,7 +309,10 @@ def test_laws_depend_on_frames_and_the_generator_alone(systems, make_model):
             for key, value in model.state_dict().items()
             if not torch.equal(value, before[key])
         }
-        assert changed == {'decoder.layer.law.value', 'decoder.layer.scale'}
+        assert changed == {
+            f'decoder.layer.{name}'
+            for name in ('law.value', 'scale', 'spread')
+        }
         assert model.training and model.decoder.layer.law.value.requires_grad
         return model.decoder.layer.law.value.data
 
