@@ -13,8 +13,8 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from pyg_fnri.datasets.spec import Systems, box_half_width, frame_interval
 from pyg_fnri.datasets.stored import write_text, written_whole
 from pyg_fnri.inference import find_motion, with_inferred_graphs
-from pyg_fnri.laws import (EM_ANNEALING, Progress, Start, check_laws,
-                           discover_force_laws)
+from pyg_fnri.laws import Progress, Start, check_laws, discover_force_laws
+from pyg_fnri.laws.fit import NUM_STAGES
 from pyg_fnri.laws.selection import Step
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.nn import Term
@@ -102,7 +102,7 @@ class ExpectationMaximisation:
         rows: list[dict[str, float]] = []
         with rich.progress.Progress(transient=True,
                                     disable=_no_terminal()) as bars:
-            bar = bars.add_task('fitting', total=len(EM_ANNEALING) + 1)
+            bar = bars.add_task('fitting', total=NUM_STAGES + 1)
 
             def on_start(start: Start) -> None:
                 origin = 'random' if start.number else "the encoder's"
