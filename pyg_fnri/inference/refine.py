@@ -95,8 +95,9 @@ def sample_posterior(model: RelationalAutoEncoder, data: Data,
 
 
 def _masses(evidence: Evidence) -> Optional[Tensor]:
-    found = isinstance(evidence, ImpulseEvidence) and evidence.responds
-    return evidence.transitions.mass if found else None
+    if isinstance(evidence, ImpulseEvidence) and evidence.responds:
+        return evidence.transitions.mass
+    return None
 
 
 def _refined(model: RelationalAutoEncoder, data: Data,

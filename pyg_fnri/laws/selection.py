@@ -1,12 +1,12 @@
 """Terms that laws take in, as held-out systems are then more likely."""
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from pyg_fnri.inference.likelihood import AnnealingStep
 from pyg_fnri.laws.disentangle import MAX_ROUNDS, REANNEALING
-from pyg_fnri.laws.missing_terms import (Estimate, find_missing_terms,
+from pyg_fnri.laws.missing_terms import (MIN_SIZE, Estimate, find_missing_terms,
                                          leaves_unexplained, mean_of_systems)
 from pyg_fnri.laws.starts import (Candidate, Pilot, later_scores, num_seen,
                                   seen_transitions)
@@ -54,6 +54,7 @@ def select_terms(
         """Notes whether laws with a term lead over those without."""
         gain = lead(more, less)
         kept = clearly_above(gain, MIN_SHARE * -more.scores.cost)
+        kept = kept and not 0 < size < MIN_SIZE
         steps.append(Step(term, size, gain, kept))
         if on_step is not None:
             on_step(steps[-1])
@@ -86,13 +87,14 @@ def select_terms(
                                                      or was_directed):
                 continue
             pilot.adopt(best)
+            size = _size(pilot, name)
             if name == ONE_WAY:
                 pilot.turn(undirected=True)
             else:
                 pilot.drop(name)
             pilot.fit.anneal(REANNEALING, pilot.generator)
             trial = pilot.judged()
-            best = best if note(name, 0.0, best, trial) else trial
+            best = best if note(name, size, best, trial) else trial
         return best
 
     def together(best: Candidate) -> Candidate:
@@ -129,6 +131,17 @@ def select_terms(
 
 def clearly_above(gain: Estimate, least: float = MIN_GAIN) -> bool:
     return gain.mean > max(2 * gain.error, MIN_GAIN, least)
+
+
+def _size(pilot: Pilot, name: str) -> float:
+    """Of a node term in typical forces; 0 of others, which are not told."""
+    layer, transitions = pilot.fit.layer, pilot.fit.transitions
+    if name not in layer.coefficients:
+        return 0.0
+    term: Any = Term.known[name]()
+    change = transitions.node_columns(term) @ layer.coefficients[name]
+    change = change / layer.scale[-change.size(-1):]
+    return change[..., -change.size(-1) // layer.order:].abs().mean().item()
 
 
 def _missing(pilot: Pilot, best: Candidate, names: Sequence[str],

@@ -149,7 +149,8 @@ class ExpectationMaximisation:
                                     transient=True, disable=_no_terminal()))
             for systems in (self.train[:self.settings.num_distilled], self.val))
         # Data far from the origin would be turned to elsewhere.
-        scaling, layer = module.model.scaling, module.model.decoder.layer
+        scaling = module.model.scaling
+        layer: Any = module.model.decoder.layer
         centred = bool((scaling.offset.abs() < 0.25 * scaling.scale).all())
         alike = layer.order == 2 and all(Term.known[name].symmetric
                                          for name in layer.terms)
