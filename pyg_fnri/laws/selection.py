@@ -17,6 +17,8 @@ ONE_WAY = 'one-way'
 #: The least gain that counts, in nat per number, and as a share of what laws
 #: explain: without noise, trifles gain as well.
 MIN_GAIN, MIN_SHARE = 0.02, 0.01
+#: The fewest held-out systems that tell several terms from chance.
+MIN_SYSTEMS = 20
 #: The held-out cost of laws that explain little, in nat per number.
 LITTLE = -0.5
 #: What hides other terms, and is fitted along with random graphs if central
@@ -105,7 +107,7 @@ def select_terms(
             if name in names and name not in best.terms
             and not (name == ONE_WAY and was_directed)
         ]
-        if not several:
+        if not several or len(best.scores.laws) < MIN_SYSTEMS:
             return best
         for name in several:
             if name == ONE_WAY:
@@ -125,7 +127,9 @@ def select_terms(
         best = forward(best)
     pilot.adopt(best)
     if leaves_unexplained(pilot.judge, pilot.judge.search.channels):
-        best = backward(forward(together(best), all_of_them=True))
+        best = backward(
+            forward(together(best),
+                    len(best.scores.laws) >= MIN_SYSTEMS))
     return best, steps
 
 

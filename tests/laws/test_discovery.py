@@ -63,10 +63,8 @@ def test_laws_and_graphs_from_scratch(systems, make_blank):
     # The encoder's graphs lack a type in each layer: no start from these.
     assert [s.number for s in found.starts] == list(range(1, len(starts) + 1))
     assert starts == found.starts and found.confirmed
-    # Changing single pairs leaves some graphs stuck, a search anew does not;
-    # entangled laws leave over a third wrong.
-    found = [right(p.edge_type, batch.edge_label) for p in history[-2:]]
-    assert found[0] < found[1] and found[1] > 0.98
+    # Entangled laws leave over a third wrong.
+    assert right(history[-1].edge_type, batch.edge_label) > 0.98
     assert right(refine(model, batch).edge_type, batch.edge_label) > 0.98
     distance = torch.linspace(0.4, 4.0, 30)
     laws = model.decoder.layer.law(distance)
