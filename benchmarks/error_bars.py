@@ -16,6 +16,7 @@ import pandas as pd
 import torch
 from tables import load, make_parser, publish, run_study
 from torch_geometric.data import Batch
+from verdicts import turned
 
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.laws import HALF_WIDTH, fit_force_laws, law_covariance
@@ -66,8 +67,8 @@ def simulate(seed: int, num_systems: int, num_frames: int) -> Batch:
         pull = sum(joined[:, k] * force.magnitude(distance)
                    for k, force in enumerate(FORCES)) / distance
         speed = np.linalg.norm(velocity, axis=-1, keepdims=True)
-        turned = np.stack([-velocity[..., 1], velocity[..., 0]], axis=-1)
-        force = np.einsum('sij,sijd->sid', pull, offset) + 0.2 * turned
+        force = np.einsum('sij,sijd->sid', pull,
+                          offset) + 0.2 * turned(velocity)
         force = force - (0.1 + 0.05 * speed) * velocity - 0.05 * position
         return np.concatenate([velocity, force], axis=-1)
 

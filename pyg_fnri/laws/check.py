@@ -15,14 +15,13 @@ from pyg_fnri.inference.refine import ANNEALING, find_graphs
 from pyg_fnri.inference.smoothing import SmoothedTransitions
 from pyg_fnri.laws.fit import LawFit
 from pyg_fnri.laws.missing_terms import (MAX_UNEXPLAINED, Estimate,
-                                         find_missing_terms, mean_of_systems,
-                                         off_by_distance, what_lasts)
+                                         clearly_above, find_missing_terms,
+                                         mean_of_systems, off_by_distance,
+                                         what_lasts)
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, per_mass
 
 #: Two sweeps for networks, whose errors are far above those of laws.
 NETWORK_ANNEALING = (AnnealingStep(0.05, 1.0), AnnealingStep(0.05, 1.0))
-#: The least difference that counts, in nat per number.
-MARGIN = 0.02
 #: The share of particles of which laws may leave much.
 MAX_PARTICLES = 0.1
 #: Random changes that stay, in typical ones by forces.
@@ -62,10 +61,6 @@ class LawCheck:
             first, *(f'  - {text}' for text in (*self.reasons, *self.remarks)),
             f'  ({numbers})'
         ])
-
-
-def clearly_above(value: Estimate) -> bool:
-    return value.mean > max(2 * value.error, MARGIN)
 
 
 @torch.no_grad()

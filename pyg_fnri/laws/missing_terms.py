@@ -20,6 +20,8 @@ CLOSE = 10 / 3
 #: The least size of a term, in typical changes of velocity by forces; laws
 #: that hold are off by less.
 MIN_SIZE = 0.02
+#: The least gain that counts, in nat per number.
+MIN_GAIN = 0.02
 #: Standard errors that one gain has to exceed, as several terms are tried, and
 #: all those among which the greatest decides.
 MIN_SIGNIFICANCE, MORE_THAN_CHANCE = 3.0, 2.0
@@ -57,6 +59,10 @@ def mean_of_systems(values: Tensor) -> Estimate:
     values = values.double()
     error = values.std() / math.sqrt(values.numel())
     return Estimate(values.mean().item(), error.item())
+
+
+def clearly_above(gain: Estimate, least: float = 0.0) -> bool:
+    return gain.mean > max(2 * gain.error, MIN_GAIN, least)
 
 
 class Finding(NamedTuple):

@@ -6,17 +6,18 @@ import torch
 
 from pyg_fnri.inference.likelihood import AnnealingStep
 from pyg_fnri.laws.disentangle import MAX_ROUNDS, REANNEALING
-from pyg_fnri.laws.missing_terms import (MIN_SIZE, Estimate, find_missing_terms,
-                                         leaves_unexplained, mean_of_systems)
+from pyg_fnri.laws.missing_terms import (MIN_SIZE, Estimate, clearly_above,
+                                         find_missing_terms, leaves_unexplained,
+                                         mean_of_systems)
 from pyg_fnri.laws.starts import (Candidate, Pilot, later_scores, num_seen,
                                   seen_transitions)
 from pyg_fnri.nn import Term
 
 #: The name under which graphs become directed.
 ONE_WAY = 'one-way'
-#: The least gain that counts, in nat per number, and as a share of what laws
-#: explain: without noise, trifles gain as well.
-MIN_GAIN, MIN_SHARE = 0.02, 0.01
+#: The least gain that counts, as a share of what laws explain: without noise,
+#: trifles gain as well.
+MIN_SHARE = 0.01
 #: The fewest held-out systems that tell several terms from chance.
 MIN_SYSTEMS = 20
 #: The held-out cost of laws that explain little, in nat per number.
@@ -70,10 +71,7 @@ def select_terms(
             trials = []
             for name, size in _missing(pilot, best, names, all_of_them).items():
                 pilot.adopt(best)
-                if name == ONE_WAY:
-                    pilot.turn(undirected=False)
-                else:
-                    pilot.add(name)
+                _add(pilot, name)
                 pilot.fit.anneal(REANNEALING, pilot.generator)
                 trials.append((name, size, pilot.judged()))
             if not trials:
@@ -110,10 +108,7 @@ def select_terms(
         if not several or len(best.scores.laws) < MIN_SYSTEMS:
             return best
         for name in several:
-            if name == ONE_WAY:
-                pilot.turn(undirected=False)
-            else:
-                pilot.add(name)
+            _add(pilot, name)
         _, trial, _ = pilot.start(range(1, max_starts + 1), annealing,
                                   MAX_ROUNDS)
         if trial is None:
@@ -133,8 +128,11 @@ def select_terms(
     return best, steps
 
 
-def clearly_above(gain: Estimate, least: float = MIN_GAIN) -> bool:
-    return gain.mean > max(2 * gain.error, MIN_GAIN, least)
+def _add(pilot: Pilot, name: str) -> None:
+    if name == ONE_WAY:
+        pilot.turn(undirected=False)
+    else:
+        pilot.add(name)
 
 
 def _size(pilot: Pilot, name: str) -> float:
