@@ -77,10 +77,10 @@ def discover_force_laws(
                              f"lack a type or max_starts is {max_starts}; set "
                              f"max_starts to 2 or more.")
         best = found
-    best = best._replace(state=align(pilot.fit.search, best.state))
     best, steps = select_terms(pilot, best, terms, annealing, max_starts,
                                on_step)
     pilot.adopt(best)
+    pilot.fit.state = align(pilot.fit.search, best.state)
     kept = min(starts, key=lambda start: start.cost)
     if kept.number != 0:  # The encoder led elsewhere, if anywhere.
         annealing = without_prior(annealing)

@@ -1,8 +1,9 @@
 """Terms that laws take in, as held-out systems are then more likely."""
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from pyg_fnri.inference.likelihood import AnnealingStep
 from pyg_fnri.laws.disentangle import MAX_ROUNDS, REANNEALING
@@ -20,6 +21,8 @@ ONE_WAY = 'one-way'
 MIN_SHARE = 0.01
 #: The fewest held-out systems that tell several terms from chance.
 MIN_SYSTEMS = 20
+#: Transitions that say how much a term changes.
+NUM_LOOKED_AT = 16
 #: The held-out cost of laws that explain little, in nat per number.
 LITTLE = -0.5
 #: What hides other terms, and is fitted along with random graphs if central
@@ -28,9 +31,9 @@ FROM_THE_START = ('drag', 'turning', 'response', ONE_WAY)
 
 
 class Step(NamedTuple):
-    """A term that was tried: its size in typical forces, by how much held-out
-    systems are more likely with it, in nat per number, and whether it stayed.
-    """
+    """A term that was tried: what it changes, in typical changes by forces, by
+    how much held-out systems are more likely with it, in nat per number, and
+    whether it stayed."""
     term: str
     size: float
     lead: Estimate
@@ -53,12 +56,12 @@ def select_terms(
         return best, steps
     given = best.terms
 
-    def note(term: str, size: float, more: Candidate, less: Candidate) -> bool:
-        """Notes whether laws with a term lead over those without."""
-        gain = lead(more, less)
-        kept = clearly_above(gain, MIN_SHARE * -more.scores.cost)
-        kept = kept and not 0 < size < MIN_SIZE
-        steps.append(Step(term, size, gain, kept))
+    def note(names: Sequence[str], more: Candidate, less: Candidate) -> bool:
+        """Notes whether laws with some terms lead over those without."""
+        gain, size = lead(more, less), _size(pilot, names, more)
+        kept = size >= MIN_SIZE and clearly_above(gain,
+                                                  MIN_SHARE * -more.scores.cost)
+        steps.append(Step(' + '.join(names), size, gain, kept))
         if on_step is not None:
             on_step(steps[-1])
         return kept
@@ -69,15 +72,15 @@ def select_terms(
     def forward(best: Candidate, all_of_them: bool = False) -> Candidate:
         while True:
             trials = []
-            for name, size in _missing(pilot, best, names, all_of_them).items():
+            for name in _missing(pilot, best, names, all_of_them):
                 pilot.adopt(best)
                 _add(pilot, name)
                 pilot.fit.anneal(REANNEALING, pilot.generator)
-                trials.append((name, size, pilot.judged()))
+                trials.append((name, pilot.judged()))
             if not trials:
                 return best
-            name, size, trial = max(trials, key=lambda t: lead(t[2], best).mean)
-            if not note(name, size, trial, best):
+            name, trial = max(trials, key=lambda t: lead(t[1], best).mean)
+            if not note([name], trial, best):
                 return best
             best = trial
 
@@ -87,14 +90,10 @@ def select_terms(
                                                      or was_directed):
                 continue
             pilot.adopt(best)
-            size = _size(pilot, name)
-            if name == ONE_WAY:
-                pilot.turn(undirected=True)
-            else:
-                pilot.drop(name)
+            _drop(pilot, name)
             pilot.fit.anneal(REANNEALING, pilot.generator)
             trial = pilot.judged()
-            best = best if note(name, size, best, trial) else trial
+            best = best if note([name], best, trial) else trial
         return best
 
     def together(best: Candidate) -> Candidate:
@@ -113,8 +112,7 @@ def select_terms(
                                   MAX_ROUNDS)
         if trial is None:
             return best
-        kept = note(' + '.join(several), 0.0, trial, best)
-        return trial if kept else best
+        return trial if note(several, trial, best) else best
 
     was_directed = not best.undirected
     # Where laws explain hardly anything, no term alone mends them.
@@ -135,21 +133,33 @@ def _add(pilot: Pilot, name: str) -> None:
         pilot.add(name)
 
 
-def _size(pilot: Pilot, name: str) -> float:
-    """Of a node term in typical forces; 0 of others, which are not told."""
-    layer, transitions = pilot.fit.layer, pilot.fit.transitions
-    if name not in layer.coefficients:
-        return 0.0
-    term: Any = Term.known[name]()
-    change = transitions.node_columns(term) @ layer.coefficients[name]
-    change = change / layer.scale[-change.size(-1):]
-    return change[..., -change.size(-1) // layer.order:].abs().mean().item()
+def _drop(pilot: Pilot, name: str) -> None:
+    if name == ONE_WAY:
+        pilot.turn(undirected=True)
+    else:
+        pilot.drop(name)
+
+
+def _size(pilot: Pilot, names: Sequence[str], candidate: Candidate) -> float:
+    """What laws say differently without some terms, in typical changes by
+    forces, a mean."""
+    def explained() -> Tensor:
+        fit = pilot.fit
+        every = max(1, fit.transitions.change.size(1) // NUM_LOOKED_AT)
+        evidence = fit.evidence(fit.transitions.thinned(every))
+        return evidence.errors(fit.search.channels)
+
+    pilot.adopt(candidate)
+    before = explained()
+    for name in names:
+        _drop(pilot, name)
+    return (explained() - before).abs().mean().item()
 
 
 def _missing(pilot: Pilot, best: Candidate, names: Sequence[str],
-             all_of_them: bool) -> dict[str, float]:
-    """Terms that laws seem to lack, with their sizes; all, where laws and
-    graphs may hide what they lack."""
+             all_of_them: bool) -> list[str]:
+    """Terms that laws seem to lack; all, where laws and graphs may hide what
+    they lack."""
     pilot.adopt(best)
     judge = pilot.judge
     known = [
@@ -157,14 +167,12 @@ def _missing(pilot: Pilot, best: Candidate, names: Sequence[str],
     ]
     seen = torch.zeros_like(judge.transitions.valid)
     seen[:, :num_seen(judge.transitions)] = True
-    sizes = {}
-    if all_of_them and leaves_unexplained(judge, judge.search.channels):
-        sizes = dict.fromkeys(known, 0.0)
-    sizes |= {
-        finding.name: finding.size
-        for finding in find_missing_terms(judge, judge.search.channels, seen,
-                                          known)
-    }
+    channels = judge.search.channels
+    if all_of_them and leaves_unexplained(judge, channels):
+        missing = known
+    else:
+        found = find_missing_terms(judge, channels, seen, known)
+        missing = [finding.name for finding in found]
     if best.undirected and ONE_WAY in names:
         # Whether some directions are better left out.
         pilot.turn(undirected=False)
@@ -173,5 +181,5 @@ def _missing(pilot: Pilot, best: Candidate, names: Sequence[str],
         judge.search.sweep(evidence, judge.bounded(REANNEALING[-1], evidence))
         gain = mean_of_systems(best.scores.laws - later_scores(judge).laws)
         if clearly_above(gain):
-            sizes[ONE_WAY] = gain.mean
-    return sizes
+            missing.append(ONE_WAY)
+    return missing

@@ -113,8 +113,9 @@ class ExpectationMaximisation:
             def on_step(step: Step) -> None:
                 stays = 'stays' if step.kept else 'is left out'
                 print(
-                    f'term {step.term} {stays}: it leads by {step.lead} nat '
-                    f'on held-out systems', flush=True)
+                    f'term {step.term} ({step.size:.1%} of typical forces) '
+                    f'{stays}: it leads by {step.lead} nat on held-out systems',
+                    flush=True)
 
             def on_iteration(progress: Progress) -> None:
                 row = progress._asdict()
