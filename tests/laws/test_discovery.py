@@ -54,15 +54,20 @@ def right(edge_type, label):
                for order in ([0, 1], [1, 0]))
 
 
-def test_laws_and_graphs_from_scratch(systems, make_blank):
+@pytest.mark.parametrize('swapped', [False, True])
+def test_laws_and_graphs_from_scratch(systems, make_blank, swapped):
     batch = Batch.from_data_list(systems[:40])
-    model, starts, history = make_blank(clueless), [], []
+    layers = [2, 3, 0, 1] if swapped else [0, 1, 2, 3]
+    model = make_blank(lambda *args: clueless(*args)[:, layers])
+    starts, history = [], []
     found = discover_force_laws(model, batch, generator(), num_pilot=20,
                                 on_start=starts.append,
                                 on_iteration=history.append)
     # The encoder's graphs lack a type in each layer: no start from these.
     assert [s.number for s in found.starts] == list(range(1, len(starts) + 1))
     assert starts == found.starts and found.confirmed
+    # The encoder's order of layers makes laws lack nothing.
+    assert not found.steps
     # Entangled laws leave over a third wrong.
     assert right(history[-1].edge_type, batch.edge_label) > 0.98
     assert right(refine(model, batch).edge_type, batch.edge_label) > 0.98
