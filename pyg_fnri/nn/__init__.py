@@ -2,7 +2,7 @@
 from pyg_fnri.nn.aggr import ScatterSum
 from pyg_fnri.nn.decoder import Decoder, RolloutDecoder
 from pyg_fnri.nn.encoders import MLP, CNNEncoder, Encoder, MLPEncoder
-from pyg_fnri.nn.force_law import ForceLaw, ForceLawDecoder, ResidualForceLaws
+from pyg_fnri.nn.force_law import ForceLaw, ForceLawDecoder
 from pyg_fnri.nn.latent import CategoricalLatent, Latent, SigmoidLatent
 from pyg_fnri.nn.linear_step import (LinearStep, OverLinearStep,
                                      ResidualEncoder, Walls)
@@ -20,7 +20,7 @@ __all__ = [
     'MLP', 'MLPEncoder', 'MinMaxScaling', 'MultiplexConv', 'NRI', 'NodeTerm',
     'OverLinearStep', 'PairTerm', 'ParticleTerm', 'RateLawDecoder',
     'RecurrentConv', 'RecurrentDecoder', 'RelationalAutoEncoder',
-    'ResidualEncoder', 'ResidualForceLaws', 'RolloutDecoder', 'SFNRI',
-    'ScatterSum', 'Scaling', 'SigmoidLatent', 'StandardScaling', 'Term',
-    'Walls', 'known_masses', 'per_mass'
+    'ResidualEncoder', 'RolloutDecoder', 'SFNRI', 'ScatterSum', 'Scaling',
+    'SigmoidLatent', 'StandardScaling', 'Term', 'Walls', 'known_masses',
+    'per_mass'
 ]

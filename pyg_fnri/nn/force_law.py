@@ -9,7 +9,7 @@ from torch_geometric.nn import MessagePassing
 
 from pyg_fnri.nn.aggr import ScatterSum
 from pyg_fnri.nn.linear_step import Walls
-from pyg_fnri.nn.multiplex_conv import MultiplexConv, check_edge_attr
+from pyg_fnri.nn.multiplex_conv import check_edge_attr
 from pyg_fnri.nn.scaling import Scaling
 from pyg_fnri.nn.terms import Central, NodeTerm, PairTerm, ParticleTerm, Term
 
@@ -311,36 +311,6 @@ class ForceLawDecoder(MessagePassing):
         spread = state.setdefault(f'{prefix}spread', self.spread[:0, :0])
         self.spread = self.spread.new_zeros(spread.size())
         super()._load_from_state_dict(state, prefix, *args)
-
-
-class ResidualForceLaws(ForceLawDecoder):
-    r"""Adds a :class:`MultiplexConv` that starts at zero, for what is no law of
-    a distance, such as friction: :math:`\Delta \mathbf{x} = \Delta
-    \mathbf{x}_{laws} + \mathbf{s} \odot f_{net}(\mathbf{x}, \mathbf{z})` with
-    :math:`\mathbf{s}` the :obj:`scale`. Laws are fitted without it. Not in the
-    paper."""
-    def __init__(self, law: ForceLaw, scaling: Scaling,
-                 hidden_channels: int = 64, **kwargs: Any) -> None:
-        super().__init__(law, scaling, **kwargs)
-        num_features = scaling.num_features
-        self.network = MultiplexConv(num_features, num_features,
-                                     law.num_channels, hidden_channels)
-        self._silence()
-
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        self.network.reset_parameters()
-        self._silence()
-
-    def forward(self, x: Tensor, edge_index: Tensor,
-                edge_attr: Tensor) -> Tensor:
-        out = super().forward(x, edge_index, edge_attr)
-        unit = self.scale / self.scaling.scale
-        return out + unit * self.network(x, edge_index, edge_attr)
-
-    def _silence(self) -> None:
-        for parameter in self.network.node_mlp[-1].parameters():
-            torch.nn.init.zeros_(parameter)
 
 
 def wrapped(angle: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 
 from pyg_fnri.datasets.spec import Systems, frame_interval
 from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, RelationalAutoEncoder,
-                         ResidualForceLaws, RolloutDecoder)
+                         RolloutDecoder)
 from pyg_fnri.nn.models import MODELS
 from pyg_fnri.nn.rate_law import rate_laws
 from pyg_fnri.training.recipes import RECIPES, Recipe
@@ -36,7 +36,6 @@ class Config:
         seed: Seed of weights, shuffling and samples.
         data: What :func:`~pyg_fnri.datasets.spec.open_dataset` takes.
         laws: Of a :class:`~pyg_fnri.nn.ForceLawDecoder` as the decoder.
-        residual: Hidden units of the network that corrects laws, if one does.
     """
     in_channels: int
     num_observed: int
@@ -50,7 +49,6 @@ class Config:
     seed: int = 0
     data: dict[str, Any] = field(default_factory=dict)
     laws: Optional[dict[str, Any]] = None
-    residual: Optional[int] = None
 
     def __post_init__(self) -> None:
         for of in fields(self):
@@ -103,16 +101,9 @@ class Config:
                 if settings.pop('order', 2) == 1:
                     layer = rate_laws(law.num_channels, model.scaling,
                                       **settings)
-                elif self.residual is None:
-                    layer = ForceLawDecoder(law, model.scaling, **settings)
                 else:
-                    layer = ResidualForceLaws(law, model.scaling, self.residual,
-                                              **settings)
+                    layer = ForceLawDecoder(law, model.scaling, **settings)
                 model.decoder = RolloutDecoder(layer)
-            if self.residual is not None:  # Which alone is to be trained.
-                model.encoder.requires_grad_(False)
-                for laws in (layer.law, layer.laws, layer.coefficients):
-                    laws.requires_grad_(False)
         return model
 
 

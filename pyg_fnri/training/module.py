@@ -123,7 +123,7 @@ class RelationalInference(pl.LightningModule):
     def with_laws(self, **laws: Any) -> 'RelationalInference':
         """A copy whose decoder is a :class:`~pyg_fnri.nn.ForceLawDecoder` of
         these arguments, yet to be fitted."""
-        return self._rebuilt(replace(self.config, laws=laws, residual=None))
+        return self._rebuilt(replace(self.config, laws=laws))
 
     def record_terms(self) -> None:
         """Has the config, and with it checkpoints, know which terms laws have
@@ -134,18 +134,6 @@ class RelationalInference(pl.LightningModule):
         options = {**self.config.options, 'undirected': latent.undirected}
         laws = {**self.config.laws, 'terms': list(layer.terms)}
         self.config = replace(self.config, options=options, laws=laws)
-
-    def with_residual(self, hidden_channels: int = 64) -> 'RelationalInference':
-        """A copy of a module of fitted laws, which stay as they are, with a
-        network for what they miss, yet to be trained:
-        :class:`~pyg_fnri.nn.ResidualForceLaws`."""
-        layer = self.model.decoder.layer
-        if not isinstance(layer, ForceLawDecoder):
-            raise TypeError('Only force laws have a residual; see with_laws.')
-        out = self._rebuilt(replace(self.config, residual=hidden_channels))
-        corrected: Any = out.model.decoder.layer
-        corrected.load_state_dict(layer.state_dict(), strict=False)
-        return out
 
     def _rebuilt(self, config: Config) -> 'RelationalInference':
         """A copy by other settings, whose decoder is new."""
@@ -167,13 +155,6 @@ class RelationalInference(pl.LightningModule):
         """Whether a part is trained, or force laws have taken its place."""
         fitted = part == 'decoder' and self.config.laws is not None
         return fitted or part in self.trained
-
-    def train(self, mode: bool = True) -> 'RelationalInference':
-        super().train(mode)
-        if self.config.residual is not None:
-            # Batch norms take in what they see, gradients or not.
-            self.model.encoder.eval()
-        return self
 
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.Adam(self.model.parameters(),

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from pyg_fnri.data import adjacency_to_edge_label, fully_connected
-from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, MinMaxScaling,
-                         ResidualForceLaws, StandardScaling, per_mass)
+from pyg_fnri.nn import ForceLaw, ForceLawDecoder, MinMaxScaling, per_mass
 from pyg_fnri.simulation import Charge, Spring, simulate
 
 
@@ -231,28 +230,3 @@ def test_unit_of_lengths_does_not_matter(true_law, graph, unit):
     torch.testing.assert_close(out, expected)
     out.square().sum().backward()
     assert x.grad.isfinite().all()
-
-
-# Laws and a network #########################################################
-
-
-def test_a_network_corrects_laws_in_units_of_what_forces_do():
-    law, scaling = ForceLaw(2), StandardScaling(6).fit(torch.randn(9, 9, 6))
-    torch.nn.init.normal_(law.value)
-    value = law.value.clone()
-    layer = ResidualForceLaws(law, scaling, 8, num_substeps=3, half_width=0.8)
-    layer.scale.fill_(0.02)
-    plain = ForceLawDecoder(law, scaling, num_substeps=3, half_width=0.8)
-    for size in ((4, 6), (4, 5, 6)):
-        args = torch.randn(size), fully_connected(4), torch.rand(12, 2)
-        # As new, it is silent, but gradients reach it.
-        layer.reset_parameters()
-        law.value.data.copy_(value)
-        assert torch.equal(layer(*args), plain(*args))
-        layer(*args).square().sum().backward()
-        last = layer.network.node_mlp[-1]
-        assert last.weight.grad.any() and law.value.grad.any()
-        torch.nn.init.normal_(last.weight)
-        expected = 0.02 * layer.network(*args) / scaling.scale
-        torch.testing.assert_close(
-            layer(*args) - plain(*args), expected, atol=1e-6, rtol=1e-5)

@@ -6,10 +6,10 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.nn import (FNRI, NRI, SFNRI, CNNEncoder, ForceLaw, LinearStep,
-                         MLPEncoder, MultiplexConv, OverLinearStep,
-                         RecurrentConv, RecurrentDecoder, ResidualEncoder,
-                         ResidualForceLaws, RolloutDecoder)
+from pyg_fnri.nn import (FNRI, NRI, SFNRI, CNNEncoder, ForceLaw,
+                         ForceLawDecoder, LinearStep, MLPEncoder, MultiplexConv,
+                         OverLinearStep, RecurrentConv, RecurrentDecoder,
+                         ResidualEncoder, RolloutDecoder)
 
 
 def num_parameters(module):
@@ -73,7 +73,7 @@ def make(name):
         model.decoder = RolloutDecoder(OverLinearStep(layer, step))
     elif name == 'laws':
         model.encoder = CNNEncoder(4, 5, hidden_channels=8)
-        layer = ResidualForceLaws(ForceLaw(5), model.scaling, 8)
+        layer = ForceLawDecoder(ForceLaw(5), model.scaling)
         torch.nn.init.normal_(layer.law.value)
         model.decoder = RolloutDecoder(layer)
     return model

@@ -9,8 +9,7 @@ from torch.nn.functional import cross_entropy
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import EdgeAccuracy, linear_rollout, static_rollout
 from pyg_fnri.nn import per_mass
-from pyg_fnri.training import (EncoderDistillation, TrueGraphPrediction,
-                               build_module, load_checkpoint, save_checkpoint)
+from pyg_fnri.training import EncoderDistillation, build_module
 
 pytestmark = pytest.mark.filterwarnings('ignore:.*no `val_dataloader`.*',
                                         'ignore:.*LeafSpec.*')
@@ -83,36 +82,6 @@ def test_validation_reports_the_accuracy_of_all_systems(trained, val):
     assert blank == {k: v for k, v in report.items() if 'accuracy' not in k}
     with pytest.raises(ValueError, match="regime 'learned'"):
         module.true_types(systems[0])
-
-
-@torch.no_grad()
-def loss_of_truth(module, batch):
-    """The loss of all steps, given the true graphs."""
-    edge_attr = module.model.latent.encode_types(batch.edge_label)
-    return module.recipe.reconstruction(module.model, batch, edge_attr).item()
-
-
-def test_residual_learns_what_laws_miss(train, tmp_path):
-    module = build(train, options={'max_steps': 40, 'learning_rate': 0.02})
-    laws = module.with_laws(interval=0.1)  # No forces at all.
-    laws.model.decoder.layer.scale.fill_(0.02)
-    module = laws.with_residual(hidden_channels=16)
-    systems = train[:16]
-    batch = next(iter(SystemLoader(systems, batch_size=16)))
-    plain = loss_of_truth(laws, batch)
-    assert loss_of_truth(module, batch) == plain
-    path = str(tmp_path / 'corrected.ckpt')
-    save_checkpoint(module, path)
-    module = load_checkpoint(path)
-    regime = TrueGraphPrediction(module.model, module.recipe, module.config)
-    fit(regime, systems, max_steps=40)
-    assert loss_of_truth(module, batch) < 0.8 * plain
-    # Without labels, the encoder is run, but learns nothing.
-    fit(module, systems, max_steps=1)
-    for part in ('encoder', 'decoder.layer.law'):
-        ours, theirs = (m.model.get_submodule(part).state_dict()
-                        for m in (laws, module))
-        assert_same_state(ours, theirs)
 
 
 def test_masses_are_known_in_training_and_validation(train, val):
