@@ -23,7 +23,7 @@ from torch_geometric.data import Batch
 from verdicts import (TWO, Kind, Law, State, masses, pair_offsets, plus, push,
                       turned)
 
-from pyg_fnri.inference import find_motion, refine
+from pyg_fnri.inference import find_motions, refine
 from pyg_fnri.laws import check_laws, discover_force_laws
 from pyg_fnri.metrics import EdgeAccuracy, relative_law_error
 from pyg_fnri.nn import RelationalAutoEncoder
@@ -173,7 +173,7 @@ def run(name: str, seed: str, scale: str) -> dict[str, Any]:
     config = Config(
         fitted.x.size(-1), fitted.x.size(1), [2] * len(kind.laws),
         laws=dict(interval=kind.interval, half_width=half_width,
-                  **find_motion(fitted.x, kind.interval)))
+                  **find_motions(fitted, kind.interval)[0]))
     module = build_module(config).eval()
     module.fit_units(fitted.x)
     found = discover_force_laws(module.model, fitted,

@@ -20,7 +20,7 @@ from tables import MISSING, load, make_parser, publish, run_study
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.inference import find_motion, refine
+from pyg_fnri.inference import find_motions, refine
 from pyg_fnri.laws import check_laws, discover_force_laws
 from pyg_fnri.metrics import EdgeAccuracy
 from pyg_fnri.simulation import System
@@ -418,7 +418,7 @@ REPORTED: dict[str, tuple[bool, Kind]] = {
 def find(kind: Kind, noise: float, num_systems: int) -> tuple[Any, Batch]:
     """A model with laws from scratch, and other systems."""
     data, others = (kind.systems(num_systems, seed, noise) for seed in (1, 2))
-    motion = find_motion(data.x, kind.interval)
+    motion = find_motions(data, kind.interval)[0]
     config = Config(data.x.size(-1), data.x.size(1), [2] * len(kind.laws),
                     laws={'interval': kind.interval} | motion)
     module = build_module(config).eval()

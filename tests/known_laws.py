@@ -5,13 +5,14 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.inference.impulses import (ImpulseEvidence, Transitions,
-                                         hermite_path)
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
+from pyg_fnri.inference.paths import hermite_path
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.nn import (CategoricalLatent, ForceLaw, ForceLawDecoder,
                          MultiplexConv, RelationalAutoEncoder, RolloutDecoder,
                          SigmoidLatent, StandardScaling, Walls)
 from pyg_fnri.simulation import Charge, Spring, simulate
+from pyg_fnri.transforms import SplitTrajectory
 
 SPRING, CHARGE = Spring().magnitude, Charge().magnitude
 # The law of each channel, in the three families.
@@ -40,6 +41,27 @@ class Guess(torch.nn.Module):
 
     def forward(self, x, edge_index):
         return self.logits.to(x.dtype)
+
+
+def overdamped(num_systems, seed=0):
+    """Springs without inertia, every 0.1 s: velocities follow from positions,
+    of which they are differences."""
+    rng, frames = np.random.default_rng(seed), []
+    z = rng.random((num_systems, 5, 5)) < 0.5
+    z = np.tril(z, -1) | np.tril(z, -1).swapaxes(1, 2)
+    r = rng.normal(size=(num_systems, 5, 2))
+    for step in range(990):
+        if step % 10 == 0:
+            frames.append(r)
+        pull = z[..., None] * (r[:, None] - r[:, :, None])
+        r = r + 0.01 * 0.1 * pull.sum(2)
+    r = np.stack(frames, axis=2)
+    x = np.concatenate([r, np.gradient(r, 0.1, axis=2)], -1).astype(np.float32)
+    split = SplitTrajectory(49)
+    return Batch.from_data_list([
+        split(from_trajectory(*system))
+        for system in zip(x, z[:, None].astype(np.int64))
+    ])
 
 
 @pytest.fixture(scope='session')

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from pyg_fnri.inference.evidence import Pairs
-from pyg_fnri.inference.impulses import (GAP, ImpulseEvidence, Path,
-                                         Transitions, hermite_path, rate_path)
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.inference.likelihood import fit_student
 from pyg_fnri.inference.noise import (DecorrelatedEvidence, factorise, solve,
                                       solve_transposed, together)
+from pyg_fnri.inference.paths import GAP, Path, hermite_path, rate_path
 from pyg_fnri.nn import ForceLawDecoder, RateLawDecoder, Walls
 
 #: Of the accelerations at three frames, in a second difference (Numerov).

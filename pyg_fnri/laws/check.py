@@ -9,8 +9,9 @@ from torch_geometric.data import Batch
 from torch_geometric.utils import scatter
 
 from pyg_fnri.inference import AnnealingStep, refine
-from pyg_fnri.inference.impulses import GAP, ImpulseEvidence
+from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width
+from pyg_fnri.inference.paths import GAP, velocities_follow
 from pyg_fnri.inference.refine import ANNEALING, find_graphs
 from pyg_fnri.inference.smoothing import SmoothedTransitions
 from pyg_fnri.laws.fit import LawFit
@@ -28,13 +29,13 @@ MAX_PARTICLES = 0.1
 MAX_KICKS = 0.3
 #: By how much a law may be off, in typical forces or those at that distance.
 MAX_OFF = 0.15
-#: Random starts of the search for graphs, and particles asked for the order.
-NUM_RESTARTS, NUM_ASKED = 24, 60
+#: Frames that laws of different order have to predict.
+NUM_PREDICTED = 10
+#: Random starts of the search for graphs.
+NUM_RESTARTS = 24
 #: A pair whose effects, in errors, have a square sum below this is not seen;
 #: the share of such pairs from which on that is said.
 LEAST_SEEN, LEAST_SHARE = 25.0, 0.005
-#: The share of velocities that positions alone may leave, in first order.
-MAX_FIRST_ORDER = 0.1
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
             reasons.append(f'Some interactions seem to be one-way, as directed '
                            f'graphs predict better by {ahead} nat a feature; '
                            f'train again with undirected=False.')
-    if reasons and layer.order == 2 and _is_first_order(data):
+    if reasons and layer.order == 2 and velocities_follow(data):
         reasons.append('Velocities seem to follow from positions alone, as in '
                        'dynamics of first order; give positions alone.')
     shares = unseen.double().mean(0)
@@ -181,6 +182,22 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
         for channel, share in enumerate(shares.tolist()) if share > LEAST_SHARE
     ]
     return LawCheck(tuple(reasons), tuple(remarks), numbers)
+
+
+@torch.no_grad()
+def prediction_cost(model: RelationalAutoEncoder, data: Batch) -> float:
+    """How badly laws predict positions in the first frames of :obj:`y`, by the
+    graphs of :obj:`x`: Cauchy's negative log-likelihood in nat per number, for
+    laws of different order to be compared."""
+    graph, known = refine(model, data), data.clone()
+    if graph.mass is not None:
+        known.mass = graph.mass
+    y = data.y[:, :NUM_PREDICTED]
+    out = model.predict_trajectory(known, y.size(1), graph.edge_type)
+    layer: Any = model.decoder.layer
+    errors = layer.between(layer.split(out)[0], layer.split(y)[0])
+    errors = errors.nan_to_num(torch.inf).clamp(-1e12, 1e12)
+    return cauchy_nll(errors, cauchy_width(errors)).mean().item()
 
 
 def _missed_by(networks: RelationalAutoEncoder, data: Batch) -> Tensor:
@@ -245,23 +262,3 @@ def _judge(model: RelationalAutoEncoder, data: Batch) -> _Judged:
                                              dim_size=len(later.valid)) == 0)
     evidence = ImpulseEvidence(later, fit.layer)
     return _Judged(fit, evidence, channels, unseen)
-
-
-def _is_first_order(data: Batch) -> bool:
-    """Whether velocities in :obj:`y` are functions of positions, of each pair
-    its own, fitted to :obj:`x`; asked of some particles."""
-    shares = []
-    for i in range(min(NUM_ASKED, data.num_nodes)):
-        sender = data.edge_index[0, data.edge_index[1] == i]
-        parts = []
-        for x in (data.x, data.y):
-            place, velocity = x.double().chunk(2, -1)
-            offset = place[i] - place[sender]
-            square = offset.square().sum(-1, keepdim=True).clamp(min=1e-300)
-            columns = torch.cat(
-                [offset, offset / square.sqrt(), offset / square])  # [3K, T, D]
-            parts.append((columns.flatten(1).t(), velocity[i].reshape(-1, 1)))
-        (seen, target), (later, rate) = parts
-        left = rate - later @ torch.linalg.lstsq(seen, target).solution
-        shares.append(left.square().mean() / rate.square().mean())
-    return bool(torch.stack(shares).nanmedian() < MAX_FIRST_ORDER)

@@ -8,9 +8,10 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
-from pyg_fnri.inference.impulses import GAP, Transitions
+from pyg_fnri.inference.impulses import Transitions
 from pyg_fnri.inference.likelihood import (AnnealingStep, cauchy_nll,
                                            cauchy_width, without_prior)
+from pyg_fnri.inference.paths import GAP
 from pyg_fnri.inference.refine import ANNEALING, find_graphs
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.laws.disentangle import disentangle

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from pyg_fnri.data import fully_connected
 from pyg_fnri.inference.evidence import find_choices
-from pyg_fnri.inference.impulses import Transitions, hermite_path
+from pyg_fnri.inference.impulses import Transitions
+from pyg_fnri.inference.paths import hermite_path
 from pyg_fnri.nn import Central, ForceLaw
 
 #: How far a law may bend from knot to knot where no pair tells: a share of it.

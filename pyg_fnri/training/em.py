@@ -12,8 +12,9 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from pyg_fnri.datasets.spec import Systems, box_half_width, frame_interval
 from pyg_fnri.datasets.stored import write_text, written_whole
-from pyg_fnri.inference import find_motion, with_inferred_graphs
-from pyg_fnri.laws import Progress, Start, check_laws, discover_force_laws
+from pyg_fnri.inference import find_motions, with_inferred_graphs
+from pyg_fnri.laws import (Progress, Start, check_laws, discover_force_laws,
+                           prediction_cost)
 from pyg_fnri.laws.fit import NUM_STAGES
 from pyg_fnri.laws.selection import Step
 from pyg_fnri.loader import SystemLoader
@@ -65,13 +66,12 @@ class ExpectationMaximisation:
         self.settings, self.out = settings, out
         self.train, self.val = train, val
         self.val_every, self.accelerator = val_every, accelerator
-        #: Time between frames, walls, and order.
-        self.motion: dict[str, Any] = {
-            'interval': interval,
-            'half_width': half_width or None
-        }
         systems = next(iter(SystemLoader(train, settings.num_fitted)))
-        self.motion |= find_motion(systems.x, interval)
+        #: Time between frames, walls, and order, the likeliest first.
+        self.motions = [
+            dict(interval=interval, half_width=half_width or None, **motion)
+            for motion in find_motions(systems, interval)
+        ]
 
     def run(self, guess: RelationalInference,
             resume: bool = False) -> RelationalInference:
@@ -94,8 +94,21 @@ class ExpectationMaximisation:
         return module.eval()
 
     def find_laws(self, guess: RelationalInference) -> RelationalInference:
-        """The guess with force laws for a decoder."""
-        module = guess.with_laws(**self.motion)
+        """The guess with force laws for a decoder, of the order that predicts
+        held-out systems."""
+        found = [self._find_laws(guess, motion) for motion in self.motions]
+        if len(found) == 1:
+            return found[0]
+        held_out = next(iter(SystemLoader(self.val, 200)))
+        costs = [prediction_cost(module.model, held_out) for module in found]
+        for module, cost in zip(found, costs):
+            order = module.model.decoder.layer.order
+            print(f'order {order}   cost of predicted positions {cost:.4g} nat')
+        return found[costs.index(min(costs))]
+
+    def _find_laws(self, guess: RelationalInference,
+                   motion: dict[str, Any]) -> RelationalInference:
+        module = guess.with_laws(**motion)
         systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
         print(f'Laws and graphs of {systems.num_graphs} training systems '
               f'(accuracies for information only):')

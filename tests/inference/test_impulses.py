@@ -1,16 +1,12 @@
-import math
-
-import pytest
 import torch
 from known_laws import assert_changes_agree, second_order
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.inference import find_motion, impulses
+from pyg_fnri.inference import impulses
 from pyg_fnri.inference.evidence import find_choices
-from pyg_fnri.inference.impulses import ImpulseEvidence, noise_of_positions
+from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.nn import Central, ForceLaw, ForceLawDecoder, StandardScaling
-from pyg_fnri.simulation import Kuramoto
 
 INTERVAL = 0.1
 SCALE = torch.tensor([1e-3, 1e-3, 0.02, 0.02])
@@ -117,32 +113,6 @@ def test_laws_are_looked_up_in_parts(systems, monkeypatch):
     assert torch.equal(found, expected.detach().transpose(0, 1))
 
 
-def test_positions_move_at_their_velocities(batch):
-    assert find_motion(batch.x, 0.1) == {}
-    noise = torch.randn_like(batch.x) * 0.05 * batch.x.std((0, 1))
-    assert find_motion(batch.x + noise, 0.1) == {}
-    for x, interval, message in [(batch.x, 0.05, 'at 2.00 times'),
-                                 (math.nan * batch.x, 0.1, 'not finite')]:
-        with pytest.raises(ValueError, match=message):
-            find_motion(x, interval)
-
-
-def test_other_features_are_of_first_order():
-    x = torch.from_numpy(Kuramoto().simulate(
-        Kuramoto().draw_edge_types(0, 4, 5), 0)).flatten(0, 1)
-    found = find_motion(x, 0.1)
-    assert found == dict(order=1, circle=True, measured=True, num_constants=1,
-                         terms=['drive'])
-    assert find_motion(x[..., :2], 0.1)['terms'] == ['own rate']
-    with pytest.raises(ValueError, match='at 0.50 times'):
-        find_motion(x, 0.2)
-    # Positions without velocities, and a single feature.
-    for part in (x[..., 2:3], torch.randn(6, 9, 2).cumsum(1)):
-        found = find_motion(part, 0.1)
-        assert found['order'] == 1 and found['terms'] == ['field']
-        assert not (found['circle'] or found['measured'])
-
-
 def test_noise_of_positions_does_not_hide_velocities():
     """Over an interval, it would be three times as large as they are."""
     x, _ = fly_by(60)
@@ -157,24 +127,3 @@ def test_noise_of_positions_does_not_hide_velocities():
     mean = 1.5 * (stop - start)[:, :2] / INTERVAL
     torch.testing.assert_close(clean.velocity[:, 0, 1],
                                mean - t * t * (start + stop)[:, 2:])
-
-
-def test_noise_of_positions_is_smoothed_away():
-    time = 0.1 * torch.arange(60.)
-    position = torch.stack([time.sin(), (2 * time).cos()],
-                           -1).expand(40, -1, -1)
-    velocity = torch.stack([time.cos(), -2 * (2 * time).sin()],
-                           -1).expand(40, -1, -1)
-    noise = 0.05 * torch.randn(40, 60, 2)
-    valid = torch.rand(40, 59) < 0.9  # Across walls, velocities tell nothing.
-
-    def found(position):
-        mean = 0.05 * (velocity[:, 1:] + velocity[:, :-1])
-        return noise_of_positions(position.diff(dim=1) - mean, valid)
-
-    assert not found(position).any()
-    left = noise - found(position + noise)
-    assert left.std() < 0.4 * noise.std()
-    # Nothing is known of a frame between walls.
-    alone = ~valid[:, 1:] & ~valid[:, :-1]
-    assert alone.any() and not found(position + noise)[:, 1:-1][alone].any()

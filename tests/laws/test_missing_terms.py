@@ -8,7 +8,7 @@ from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.inference import refine
-from pyg_fnri.inference.impulses import GAP
+from pyg_fnri.inference.paths import GAP
 from pyg_fnri.laws import fit_force_laws
 from pyg_fnri.laws.fit import LawFit
 from pyg_fnri.laws.missing_terms import (find_missing_terms, mean_of_systems,

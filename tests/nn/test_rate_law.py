@@ -4,8 +4,8 @@ import torch
 
 from pyg_fnri.data import fully_connected
 from pyg_fnri.inference.evidence import find_choices
-from pyg_fnri.inference.impulses import (GAP, ImpulseEvidence, Transitions,
-                                         rate_path)
+from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
+from pyg_fnri.inference.paths import GAP, rate_path
 from pyg_fnri.nn import EvenLaw, StandardScaling
 from pyg_fnri.nn.rate_law import rate_laws
 from pyg_fnri.simulation import Kuramoto, LinearNetwork

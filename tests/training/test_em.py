@@ -3,12 +3,15 @@ from shutil import copytree, rmtree
 import pandas as pd
 import pytest
 import torch
+from known_laws import Guess, overdamped
 from small_training import assert_same_state, build, is_same_state
 
 import pyg_fnri.training.em
-from pyg_fnri.training import (EMSettings, EncoderDistillation,
-                               ExpectationMaximisation, load_checkpoint,
-                               save_checkpoint)
+from pyg_fnri.inference import AnnealingStep
+from pyg_fnri.laws.fit import LawFit
+from pyg_fnri.training import (Config, EMSettings, EncoderDistillation,
+                               ExpectationMaximisation, build_module,
+                               load_checkpoint, save_checkpoint)
 
 # Of two starts, none of which comes far.
 pytestmark = pytest.mark.filterwarnings('ignore:Of . starts, one alone')
@@ -118,9 +121,40 @@ def test_systems_are_turned_where_that_is_safe(make, run, val, tmp_path,
     assert seen == [(offset == 0, True)]
 
 
+def test_order_of_dynamics_is_found(tmp_path, monkeypatch, capsys):
+    """Two motions are possible; held-out systems say which."""
+    systems = overdamped(6)
+    label = systems.edge_label[:, 0]
+    knows = Guess(torch.stack([20. * (label == 0), 20. * (label == 1)], 1))
+
+    def fitted(em, guess, motion):
+        module = guess.with_laws(**motion)
+        module.model.encoder = knows
+        fit = LawFit(module.model, systems)
+        fit.fit_units()
+        for _ in range(3):
+            fit.maximise(AnnealingStep(0.01, 0.0), torch.Generator())
+        return module.eval()
+
+    monkeypatch.setattr(ExpectationMaximisation, '_find_laws', fitted)
+    config = Config(4, 49, [2], recipe='em', options={'hidden_channels': 8})
+    module = build_module(config)
+    module.fit_units(systems.x)
+    systems_of = systems.to_data_list()
+    settings = EMSettings(interval=0.1, half_width=0, num_distilled=0)
+    em = ExpectationMaximisation(config, settings, systems_of, systems_of,
+                                 str(tmp_path))
+    layer = em.find_laws(module).model.decoder.layer
+    assert layer.order == 1
+    distance = torch.linspace(0.3, 2.0, 9)
+    torch.testing.assert_close(
+        layer.law(distance)[0], -0.1 * distance, atol=2e-3, rtol=0)
+    assert 'order 2   cost' in capsys.readouterr().out
+
+
 def test_what_cannot_work_is_told_before_the_work(make, tmp_path):
     em, _ = make(tmp_path, EMSettings(interval=0.1, half_width=0))
-    assert em.motion == {'interval': 0.1, 'half_width': None}
+    assert em.motions == [{'interval': 0.1, 'half_width': None}]
     with pytest.raises(ValueError, match='num_distilled'):
         make(tmp_path, EMSettings(num_distilled=15))
     em, module = make(tmp_path)
