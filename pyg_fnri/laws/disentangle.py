@@ -19,6 +19,9 @@ REANNEALING = tuple(
 MAX_ROUNDS, NUM_TRIED = 6, 3
 #: Share of the cost, or of what laws explain, that another round is worth.
 LEAST_GAIN = 0.01
+#: The quantile of errors that has to be a trifle, as a share of changes, where
+#: laws explain all.
+LARGE, TRIFLE = 0.9, 0.05
 
 
 @torch.no_grad()
@@ -40,6 +43,8 @@ def disentangle(fit: LawFit, generator: torch.Generator,
         # The errors now are an upper bound of the noise.
         last = fit.bounded(REANNEALING[-1])
         seen, evidence = fit.transitions, fit.evidence()
+        if explains_all(evidence, fit.search.channels):
+            break
         best_cost = fit.cost(last, evidence).mean().item()
         no_graph = torch.zeros_like(fit.search.channels)
         idle = fit.cost(last, evidence, no_graph).mean().item()
@@ -73,6 +78,14 @@ def disentangle(fit: LawFit, generator: torch.Generator,
         if gain <= LEAST_GAIN * max(0, min(best_cost, idle - best_cost)):
             break
     fit.state = best
+
+
+def explains_all(evidence: ImpulseEvidence, channels: Tensor) -> bool:
+    """Whether even large errors are trifles, in typical changes."""
+    valid = evidence.transitions.valid
+    left = evidence.errors(channels)[valid].abs()
+    change = evidence.change[valid].abs().median(0).values
+    return bool((left.quantile(LARGE, 0) < TRIFLE * change).all())
 
 
 def bases(options: Tensor) -> list[Tensor]:

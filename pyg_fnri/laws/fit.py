@@ -27,6 +27,8 @@ EM_ANNEALING = (AnnealingStep(0.3, 1.0), AnnealingStep(0.1, 0.5),
                 AnnealingStep(0.05, 0.3), AnnealingStep(0.02, 0.2),
                 AnnealingStep(0.01, 0.1), AnnealingStep(0.005, 0.1),
                 AnnealingStep(0.003, 0.1), AnnealingStep(0.002, 0.1))
+#: Of graphs of all pairs at once, each with the laws of the last one.
+MAX_SEARCHES = 8
 #: Of graphs in the end: a few that are stuck do no harm to laws.
 NUM_RESTARTS = 8
 #: Last stages of fits that start from known laws.
@@ -88,7 +90,7 @@ def fit_force_laws(
 
     known, stages = bool(fit.layer.law.value.any()), annealing
     if known:  # Single pairs hardly lead from the encoder's graphs to theirs.
-        find_graphs(search, fit.evidence(), annealing, 0, generator)
+        find_graphs(search, fit.evidence(), coarse(annealing), 0, generator)
         stages = annealing[-NUM_STAGES:]
     for iteration, step in enumerate(stages, start=1):
         if iteration > 1 or not known:
@@ -98,12 +100,18 @@ def fit_force_laws(
         report(iteration, before, evidence)
     fit.maximise(last, generator)
     before = search.choice
-    find_graphs(search, fit.evidence(), annealing, NUM_RESTARTS, generator)
+    find_graphs(search, fit.evidence(), coarse(annealing), NUM_RESTARTS,
+                generator)
     fit.maximise(last, generator)
     # Where systems are few, all transitions say more than sixteen do.
     number = max(16, ENOUGH_CHANGES // len(search.system))
     fit.maximise(last, generator, number, search.system)
     report(len(stages) + 1, before, fit.evidence())
+
+
+def coarse(annealing: Sequence[AnnealingStep]) -> list[AnnealingStep]:
+    """Every other step, and the last: enough for laws that are known."""
+    return [*annealing[:-1:2], annealing[-1]]
 
 
 class State(NamedTuple):
@@ -169,6 +177,25 @@ class LawFit:
         for step in annealing:
             self.maximise(step, generator)
             self.expect(step)
+
+    def search_anew(self, annealing: Sequence[AnnealingStep],
+                    generator: torch.Generator) -> None:
+        """Finds the types of all pairs at once, and laws to go with them, as
+        long as they explain more: changes of single pairs get stuck where many
+        interact."""
+        last, evidence = self.bounded(annealing[-1]), self.evidence()
+        cost = self.cost(last, evidence).mean()
+        for _ in range(MAX_SEARCHES):
+            before, best = self.state, cost
+            find_graphs(self.search, evidence, coarse(annealing), 0, generator)
+            if torch.equal(self.search.choice, before.choice):
+                break
+            self.maximise(annealing[-1], generator)
+            evidence = self.evidence()
+            cost = self.cost(last, evidence).mean()
+            if cost >= best:
+                self.state = before
+                break
 
     def bounded(self, step: AnnealingStep,
                 evidence: ImpulseEvidence | None = None) -> StudentErrors:

@@ -23,6 +23,8 @@ from pyg_fnri.nn import RelationalAutoEncoder
 #: has to explain to confirm it, and of the interactions that they have in
 #: common.
 AGREEING, IN_COMMON = 0.95, 0.8
+#: The share in common from which on costs differ by trifles.
+SAME = 0.98
 #: Steps in a nat: sums of integers are exact, so ties of orders are found.
 RESOLUTION = 2**20
 
@@ -139,6 +141,7 @@ class Pilot:
                 fit.search.choice = fit.search.draw(self.generator)
                 fit.anneal(without_prior(annealing), self.generator)
             disentangle(fit, self.generator, max_rounds)
+            fit.search_anew(annealing, self.generator)
             found.append(self.judged())
             starts.append(Start(number, found[-1].scores.cost))
             if on_start is not None:
@@ -154,12 +157,15 @@ def _best(found: Sequence[Candidate]) -> Candidate:
 
 def _confirmed(search: GraphSearch, found: Sequence[Candidate]) -> bool:
     """Whether another start found the best one's laws: they explain as much,
-    by the same graphs."""
+    by graphs that are much alike, or their graphs are the same."""
     best = _best(found)
-    return any(other is not best and other.scores.cost <= AGREEING *
-               best.scores.cost < 0
-               and agreement(search, best.state, other.state) >= IN_COMMON
-               for other in found)
+    for other in found:
+        if other is not best and best.scores.cost < 0:
+            common = agreement(search, best.state, other.state)
+            close = other.scores.cost <= AGREEING * best.scores.cost
+            if common >= SAME or close and common >= IN_COMMON:
+                return True
+    return False
 
 
 def agreement(search: GraphSearch, one: State, other: State) -> float:
