@@ -58,6 +58,20 @@ class OneWay(Kind):
         return graphs
 
 
+@dataclass(frozen=True)
+class Apart(Kind):
+    """No two particles start within each other's core, 0.9 m."""
+    def draw_positions(self, seed: int, shape: Any) -> np.ndarray:
+        rng = np.random.default_rng([seed, 4])
+        out = rng.uniform(-1.8, 1.8, shape)
+        while True:
+            apart = pair_offsets(out)[1] + 9 * np.eye(shape[1])
+            near = np.argwhere(np.tril(apart < 0.9).any(2))
+            if not len(near):
+                return out
+            out[tuple(near.T)] = rng.uniform(-1.8, 1.8, (len(near), shape[2]))
+
+
 class Case(NamedTuple):
     """A kind of system, the terms that it has besides central laws (one-way
     among them) with what is known of their coefficients, and the half width
@@ -145,7 +159,7 @@ CASES: dict[str, Case] = {
         for density in (0.05, 0.1)
     },
     'lennard_jones':
-    Case(Kind((lennard_jones, ), box=2.0), half_width=2.0),
+    Case(Apart((lennard_jones, ), box=2.0), half_width=2.0),
     'step':
     Case(Kind((step, push), box=2.5), half_width=2.5),
     'sine':

@@ -92,9 +92,8 @@ class Kind(System):
                  self.num_dimensions)
         rng = np.random.default_rng(seed)
         trait = rng.random(shape[:2])
-        now = State(
-            draw_positions(seed, shape, self.spread, self.box or np.inf),
-            draw_velocities(seed, shape, 0.5), edge_types, trait, rng)
+        now = State(self.draw_positions(seed, shape),
+                    draw_velocities(seed, shape, 0.5), edge_types, trait, rng)
         acts = self.acts or (lambda laws, now: now.pairs(laws))
         mass = masses(trait)[..., None] if self.masses else 1.0
         step, frames = self.interval / NUM_STEPS, []
@@ -115,6 +114,9 @@ class Kind(System):
                 frames.append(
                     np.concatenate([now.position, now.velocity + kick / 2], -1))
         return np.stack(frames, axis=2)
+
+    def draw_positions(self, seed: int, shape: Any) -> np.ndarray:
+        return draw_positions(seed, shape, self.spread, self.box or np.inf)
 
     def systems(self, number: int, seed: int, noise: float) -> Batch:
         """So many systems, observed with noise, with :obj:`x` and :obj:`y`."""

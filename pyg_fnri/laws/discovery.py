@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from pyg_fnri.inference.likelihood import AnnealingStep, without_prior
 from pyg_fnri.laws.disentangle import MAX_ROUNDS
 from pyg_fnri.laws.fit import EM_ANNEALING, Progress, fit_force_laws
-from pyg_fnri.laws.selection import ONE_WAY, Step, select_terms
+from pyg_fnri.laws.selection import FINER, ONE_WAY, Step, select_terms
 from pyg_fnri.laws.starts import Pilot, Start, align
 from pyg_fnri.laws.straight import can_be_straight, start_straight
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder
@@ -51,15 +51,16 @@ def discover_force_laws(
         annealing: One iteration each.
         num_pilot: Systems to try starts on, and held-out ones, at the most.
         max_rounds: Rounds of disentangling at the most.
-        terms: Names of terms that may be added to central laws, or that graphs
-            are directed (:obj:`'one-way'`); :obj:`'auto'` for all.
+        terms: Names of terms that may be added to central laws, that graphs
+            are directed (:obj:`'one-way'`), or that laws are tables of more
+            distances (:obj:`'finer tables'`); :obj:`'auto'` for all.
         on_start: Called after each start.
         on_step: Called after each term that was tried.
         on_iteration: Called after each iteration on all systems.
     """
     find_walls(model, data)
     pilot = Pilot(model, data, num_pilot, generator)
-    possible = [*pilot.fit.layer.candidates(), ONE_WAY]
+    possible = [*pilot.fit.layer.candidates(), ONE_WAY, FINER]
     terms = possible if AUTO in terms else terms
     if not set(terms) <= set(possible):
         raise ValueError(f"Terms are {', '.join(terms)}, of which some are "

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.inference.likelihood import AnnealingStep
-from pyg_fnri.laws.fit import LawFit
+from pyg_fnri.laws.fit import LEAST_GAIN, LawFit
 
 #: What a basis is tried at, and what graphs and laws then go through.
 SCREENING = AnnealingStep(0.02, 0.0)
@@ -17,8 +17,6 @@ REANNEALING = tuple(
 
 #: Rounds, and bases that are annealed in a round, at the most.
 MAX_ROUNDS, NUM_TRIED = 6, 3
-#: Share of the cost, or of what laws explain, that another round is worth.
-LEAST_GAIN = 0.01
 #: The quantile of errors that has to be a trifle, as a share of changes, where
 #: laws explain all.
 LARGE, TRIFLE = 0.9, 0.05

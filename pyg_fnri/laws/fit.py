@@ -29,6 +29,8 @@ EM_ANNEALING = (AnnealingStep(0.3, 1.0), AnnealingStep(0.1, 0.5),
                 AnnealingStep(0.003, 0.1), AnnealingStep(0.002, 0.1))
 #: Of graphs of all pairs at once, each with the laws of the last one.
 MAX_SEARCHES = 8
+#: Share of the cost, or of what laws explain, that another round is worth.
+LEAST_GAIN = 0.01
 #: Of graphs in the end: a few that are stuck do no harm to laws.
 NUM_RESTARTS = 8
 #: Last stages of fits that start from known laws.
@@ -195,6 +197,7 @@ class LawFit:
             cost = self.cost(last, evidence).mean()
             if cost >= best:
                 self.state = before
+            if cost > (1 - LEAST_GAIN) * best:
                 break
 
     def bounded(self, step: AnnealingStep,

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from pyg_fnri.inference.likelihood import AnnealingStep
-from pyg_fnri.laws.disentangle import MAX_ROUNDS, REANNEALING
+from pyg_fnri.laws.disentangle import MAX_ROUNDS, REANNEALING, explains_all
+from pyg_fnri.laws.fit import LawFit
 from pyg_fnri.laws.missing_terms import (MIN_SIZE, Estimate, clearly_above,
                                          find_missing_terms, leaves_unexplained,
                                          mean_of_systems)
@@ -14,8 +15,10 @@ from pyg_fnri.laws.starts import (Candidate, Pilot, later_scores, num_seen,
                                   seen_transitions)
 from pyg_fnri.nn import Term
 
-#: The name under which graphs become directed.
-ONE_WAY = 'one-way'
+#: The names under which graphs become directed, and tables of laws finer.
+ONE_WAY, FINER = 'one-way', 'finer tables'
+#: Distances in the finest ones.
+MAX_KNOTS = 101
 #: The least gain that counts, as a share of what laws explain: without noise,
 #: trifles gain as well.
 MIN_SHARE = 0.01
@@ -127,15 +130,21 @@ def select_terms(
 
 
 def _add(pilot: Pilot, name: str) -> None:
+    layer = pilot.fit.layer
     if name == ONE_WAY:
         pilot.turn(undirected=False)
+    elif name == FINER:
+        layer.resample(2 * layer.law.num_knots - 1)
     else:
         pilot.add(name)
 
 
 def _drop(pilot: Pilot, name: str) -> None:
+    layer = pilot.fit.layer
     if name == ONE_WAY:
         pilot.turn(undirected=True)
+    elif name == FINER:
+        layer.resample((layer.law.num_knots + 1) // 2)
     else:
         pilot.drop(name)
 
@@ -160,6 +169,10 @@ def _missing(pilot: Pilot, best: Candidate, names: Sequence[str],
              all_of_them: bool) -> list[str]:
     """Terms that laws seem to lack; all, where laws and graphs may hide what
     they lack."""
+    def leads(judge: LawFit) -> bool:
+        gain = mean_of_systems(best.scores.laws - later_scores(judge).laws)
+        return clearly_above(gain, MIN_SHARE * -best.scores.cost)
+
     pilot.adopt(best)
     judge = pilot.judge
     known = [
@@ -179,7 +192,13 @@ def _missing(pilot: Pilot, best: Candidate, names: Sequence[str],
         judge = pilot.judge
         evidence = judge.evidence(seen_transitions(judge.transitions))
         judge.search.sweep(evidence, judge.bounded(REANNEALING[-1], evidence))
-        gain = mean_of_systems(best.scores.laws - later_scores(judge).laws)
-        if clearly_above(gain):
+        if leads(judge):
             missing.append(ONE_WAY)
+    pilot.adopt(best)
+    if (FINER in names and best.num_knots < MAX_KNOTS
+            and not explains_all(pilot.judge.evidence(), channels)):
+        _add(pilot, FINER)
+        pilot.fit.maximise(REANNEALING[-1], pilot.generator)
+        if leads(pilot.judge):
+            missing.append(FINER)
     return missing

@@ -52,6 +52,7 @@ class Candidate(NamedTuple):
     judge them, and how badly these are explained."""
     terms: tuple[str, ...]
     undirected: bool
+    num_knots: int
     state: State
     judged: State
     scores: Scores
@@ -109,14 +110,16 @@ class Pilot:
 
     def judged(self) -> Candidate:
         scores = held_out_scores(self.judge, self.generator)
-        return Candidate(tuple(self.fit.layer.terms),
-                         self.model.latent.undirected, self.fit.state,
-                         self.judge.state, scores)
+        layer = self.fit.layer
+        return Candidate(tuple(layer.terms), self.model.latent.undirected,
+                         layer.law.num_knots, self.fit.state, self.judge.state,
+                         scores)
 
     def adopt(self, candidate: Candidate) -> None:
         for name in tuple(self.fit.layer.terms):
             self.drop(name)
         self.model.latent.undirected = candidate.undirected
+        self.fit.layer.resample(candidate.num_knots)
         for name in candidate.terms:
             self.add(name)
         self.judge.state = candidate.judged

@@ -41,6 +41,14 @@ class ForceLaw(torch.nn.Module):
         self._set_range(*(float(f'{factor * end:.12g}')
                           for end in (self.min_distance, self.max_distance)))
 
+    @torch.no_grad()
+    def resample(self, num_knots: int) -> None:
+        """Has the table say the same at more distances, or fewer."""
+        other = type(self)(self.num_channels, self.min_distance,
+                           self.max_distance, num_knots).to(self.value)
+        self.value = torch.nn.Parameter(self(other.knots))
+        self.num_knots = num_knots
+
     def _set_range(self, min_distance: float, max_distance: float) -> None:
         if not 0 < min_distance < max_distance < math.inf:
             raise ValueError(f"Expected finite 0 < min_distance < max_distance,"
@@ -210,6 +218,12 @@ class ForceLawDecoder(MessagePassing):
         for values in (self.laws, self.coefficients):
             if name in values:
                 del values[name]
+
+    def resample(self, num_knots: int) -> None:
+        """Has all tables be of so many distances."""
+        for table in self.tables():
+            table.resample(num_knots)
+        self.spread = self.spread[:0, :0]
 
     def pair_terms(self) -> list[tuple[PairTerm, ForceLaw]]:
         """Terms of pairs with their laws, the central ones first."""

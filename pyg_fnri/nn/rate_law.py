@@ -109,9 +109,9 @@ class RateLawDecoder(ForceLawDecoder):
 
 def rate_laws(num_channels: int, scaling: Scaling, circle: bool = False,
               measured: bool = False, num_constants: int = 0,
-              **kwargs: Any) -> RateLawDecoder:
+              num_knots: int = 26, **kwargs: Any) -> RateLawDecoder:
     """With laws of the kind that suits the number of dimensions."""
     on_line = circle or scaling.num_features - num_constants == 1 + measured
-    law = (EvenLaw if on_line else ForceLaw)(num_channels)
+    law = (EvenLaw if on_line else ForceLaw)(num_channels, num_knots=num_knots)
     return RateLawDecoder(law, scaling, circle=circle, measured=measured,
                           num_constants=num_constants, **kwargs)

@@ -97,11 +97,12 @@ class Config:
                                               self.num_edge_types)
             if self.laws is not None:
                 settings = dict(self.laws)
-                law = ForceLaw(model.latent.num_channels)
+                num_channels = model.latent.num_channels
                 if settings.pop('order', 2) == 1:
-                    layer = rate_laws(law.num_channels, model.scaling,
-                                      **settings)
+                    layer = rate_laws(num_channels, model.scaling, **settings)
                 else:
+                    law = ForceLaw(num_channels,
+                                   num_knots=settings.pop('num_knots', 26))
                     layer = ForceLawDecoder(law, model.scaling, **settings)
                 model.decoder = RolloutDecoder(layer)
         return model

@@ -132,7 +132,10 @@ class RelationalInference(pl.LightningModule):
         if not isinstance(layer, ForceLawDecoder) or self.config.laws is None:
             raise TypeError('Only force laws have terms; see with_laws.')
         options = {**self.config.options, 'undirected': latent.undirected}
-        laws = {**self.config.laws, 'terms': list(layer.terms)}
+        laws = {
+            **self.config.laws, 'terms': list(layer.terms),
+            'num_knots': layer.law.num_knots
+        }
         self.config = replace(self.config, options=options, laws=laws)
 
     def _rebuilt(self, config: Config) -> 'RelationalInference':

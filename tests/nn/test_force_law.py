@@ -71,6 +71,18 @@ def test_laws_at_distances_of_another_size(law, factor):
                                  'max_distance=15.0, num_knots=26)')
 
 
+def test_finer_tables_say_the_same():
+    law = ForceLaw(2).double()
+    law.value.data.copy_(torch.stack([law.knots.log(), 1 / law.knots]))
+    distance, table = torch.logspace(-1.4, 1, 99).double(), law.value.clone()
+    before = law(distance)
+    law.resample(51)
+    assert law.num_knots == 51 and law.value.size() == (2, 51)
+    torch.testing.assert_close(law(distance), before, atol=1e-3, rtol=0.01)
+    law.resample(26)
+    torch.testing.assert_close(law.value, table)
+
+
 # Laws that move particles ###################################################
 
 FORCES = [Spring(), Charge()]

@@ -1,0 +1,55 @@
+import outside_assumptions as outside
+import pytest
+import torch
+
+from pyg_fnri.inference import find_motions, refine
+from pyg_fnri.laws import discover_force_laws
+from pyg_fnri.training import Config, build_module
+
+
+def discover(name, num_systems=40, **kwargs):
+    """Laws of a kind of systems from scratch, and what was tried."""
+    case = outside.CASES[name]
+    data = case.kind.systems(num_systems, 0, 0.0)
+    motion, = find_motions(data, case.kind.interval)
+    config = Config(
+        4, 49, [2] * len(case.kind.laws),
+        laws=dict(interval=0.1, half_width=case.half_width, **motion))
+    module = build_module(config).eval()
+    module.fit_units(data.x)
+    found = discover_force_laws(module.model, data,
+                                torch.Generator().manual_seed(0), **kwargs)
+    module.record_terms()
+    return module, data, found.steps
+
+
+def test_what_systems_have_besides_central_laws_stays():
+    module, data, steps = discover('friction', max_rounds=1)
+    drag, = steps
+    assert (drag.term, drag.kept) == ('drag', True) and drag.size > 0.1
+    layer = module.model.decoder.layer
+    assert layer.coefficients['drag'].tolist() == pytest.approx([-0.2, 0, 0],
+                                                                abs=0.005)
+    found = refine(module.model, data).edge_type
+    assert any(
+        torch.equal(found[:, order], data.edge_label)
+        for order in ([0, 1], [1, 0]))
+
+
+def test_tables_get_finer_where_laws_bend():
+    module, data, steps = discover('sine', terms=('drag', 'finer tables'))
+    assert steps[0].term == 'finer tables' and steps[0].kept
+    layer = module.model.decoder.layer
+    assert layer.law.num_knots == module.config.laws['num_knots'] > 26
+    distance = torch.linspace(0.5, 4.0, 40)
+    torch.testing.assert_close(
+        layer.law(distance)[0],
+        torch.from_numpy(outside.sine(distance.numpy())), atol=0.02, rtol=0)
+    # Checkpoints know of it.
+    again = module.config.build_model().decoder
+    again.load_state_dict(module.model.decoder.state_dict())
+
+
+def test_terms_that_are_not_known_are_refused():
+    with pytest.raises(ValueError, match='charm.*drag.*one-way, finer tables'):
+        discover('sine', 2, terms=['charm'])
