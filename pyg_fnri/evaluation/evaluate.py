@@ -74,7 +74,8 @@ def evaluate(model: RelationalAutoEncoder, batches: Iterable[Data],
             fitting = _fitting_horizons(batch, horizons, first + 1)
         y = units(batch.y)[:, first:]
         edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
-        decode = partial(model.decode, batch.y, batch.edge_index, edge_attr)
+        known = model.seeing(batch, edge_attr)
+        decode = partial(known.decode, batch.y, batch.edge_index, edge_attr)
         ways: dict[str, Callable[[int], Tensor]] = {
             'rollout_mse': lambda h: units(decode(h))[:, first:],
             'static_mse': partial(static_rollout, y)

@@ -1,4 +1,5 @@
 """The paper's models: an encoder, a latent graph and a decoder together."""
+import copy
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -92,9 +93,23 @@ class RelationalAutoEncoder(torch.nn.Module):
             edge_type = self.predict(data)
         with _inference(self):
             edge_attr = per_mass(self.latent.encode_types(edge_type), data)
-            out = self.decoder.predict(self.scaling(data.x), data.edge_index,
-                                       edge_attr, num_steps)
+            decoder = self.seeing(data, edge_attr).decoder
+            out = decoder.predict(self.scaling(data.x), data.edge_index,
+                                  edge_attr, num_steps)
             return self.scaling.inverse(out)
+
+    def seeing(self, data: Data, edge_attr: Tensor) -> 'RelationalAutoEncoder':
+        """The model, or a copy whose laws know the rates of each particle's own
+        that observed frames tell over a graph."""
+        layer: Any = self.decoder.layer
+        if 'own rate' not in getattr(layer, 'terms', ()):
+            return self
+        out = copy.deepcopy(self)
+        own: Any = out.decoder.layer
+        with _inference(self):
+            own.own = layer.own_rates(self.scaling(data.x), data.edge_index,
+                                      edge_attr)
+        return out
 
 
 class NRI(RelationalAutoEncoder):

@@ -1,11 +1,14 @@
 """Laws of first order: rates, not accelerations, of positions or any state."""
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
 
 from pyg_fnri.nn.force_law import ForceLaw, ForceLawDecoder
 from pyg_fnri.nn.scaling import Scaling
+
+#: How often rates of one's own are corrected by what they leave.
+NUM_CORRECTIONS = 8
 
 
 class EvenLaw(ForceLaw):
@@ -63,6 +66,8 @@ class RateLawDecoder(ForceLawDecoder):
                  num_constants: int = 0, **kwargs: Any) -> None:
         self.circle, self.measured = circle, measured
         self.num_constants = num_constants
+        #: Rates of each particle's own, [num_nodes, D], where known.
+        self.own: Optional[Tensor] = None
         super().__init__(law, scaling, interval, **kwargs)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,6 +86,29 @@ class RateLawDecoder(ForceLawDecoder):
         # Rates that are given cannot be told from others of one's own.
         names = super().candidates()
         return [n for n in names if n != 'own rate' or not self.num_constants]
+
+    def own_rates(self, x: Tensor, edge_index: Tensor,
+                  edge_attr: Tensor) -> Tensor:
+        """What laws leave of the rates in frames :obj:`[num_nodes, T, F]`, in
+        the model's units, by the median: rates of each particle's own,
+        :obj:`[num_nodes, D]`."""
+        position, _ = self.split(self.scaling.inverse(x))
+        moved = self.between(position[:, 1:], position[:, :-1])
+        before, self.own = self.own, moved.median(1).values / self.interval
+        for _ in range(NUM_CORRECTIONS):  # Forces act along the whole path.
+            out = x[:, :-1] + self(x[:, :-1], edge_index, edge_attr)
+            predicted, _ = self.split(self.scaling.inverse(out))
+            left = self.between(position[:, 1:], predicted).median(1).values
+            self.own = self.own + left / self.interval
+        found, self.own = self.own, before
+        return found
+
+    def _force(self, position: Tensor, velocity: Tensor, edge_index: Tensor,
+               edge_attr: Tensor) -> Tensor:
+        out = super()._force(position, velocity, edge_index, edge_attr)
+        if self.own is None:
+            return out
+        return out + self.own[(slice(None), ) + (None, ) * (out.dim() - 2)]
 
     def _moving(self, x: Tensor) -> tuple[Tensor, Tensor]:
         size = x.size(-1) - self.num_constants

@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from pyg_fnri.data import fully_connected
 from pyg_fnri.inference.evidence import find_choices
 from pyg_fnri.inference.impulses import ImpulseEvidence, Transitions
 from pyg_fnri.inference.paths import GAP, rate_path
-from pyg_fnri.nn import EvenLaw, StandardScaling
+from pyg_fnri.nn import FNRI, EvenLaw, RolloutDecoder, StandardScaling
 from pyg_fnri.nn.rate_law import rate_laws
 from pyg_fnri.simulation import Kuramoto, LinearNetwork
 
@@ -112,3 +113,23 @@ def test_linear_networks_are_followed_without_rates():
                               find_choices(edge_index, False))
     errors = ImpulseEvidence(transitions, layer).errors(weight)
     assert errors.abs().max() < 1e-4
+
+
+def test_rates_of_its_own_are_read_off_and_predicted():
+    system = Kuramoto()
+    graph = system.draw_edge_types(0, 1, 5)
+    x = torch.from_numpy(system.simulate(graph, 0)[0])
+    frequency, edge_index = x[:, 0, 3:], fully_connected(5)
+    model = FNRI(2, 49, [2], 8, drop_null=True, scaling=StandardScaling(2))
+    layer = rate_laws(1, model.scaling, circle=True, terms=['own rate'])
+    layer.law.stretch(np.pi)
+    layer.law.value.data.copy_(-layer.law.knots.sin())
+    model.decoder = RolloutDecoder(layer)
+    data = Data(x[:, :49, :2], edge_index)
+    label = torch.from_numpy(graph[0, 0])[edge_index[1], edge_index[0]]
+    edge_attr = model.latent.encode_types(label.unsqueeze(1))
+    own = model.seeing(data, edge_attr).decoder.layer.own
+    torch.testing.assert_close(own, frequency, atol=0.02, rtol=0)
+    out = model.predict_trajectory(data, 20, label.unsqueeze(1))
+    assert (out - x[:, 49:69, :2]).abs().max() < 0.1
+    assert layer.own is None  # Other systems have others.
