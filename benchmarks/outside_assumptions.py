@@ -20,13 +20,15 @@ import torch
 from tables import MISSING, load, make_parser, mean_text, publish, run_study
 from torch import Tensor
 from torch_geometric.data import Batch
-from verdicts import (TWO, Kind, Law, State, masses, pair_offsets, plus, push,
-                      turned)
+from torchmetrics.functional.classification import binary_auroc
+from verdicts import (TWO, Kind, Law, State, masses, pair_offsets, plus, pull,
+                      push, turned)
 
 from pyg_fnri.inference import find_motions, refine
 from pyg_fnri.laws import check_laws, discover_force_laws
 from pyg_fnri.metrics import EdgeAccuracy, relative_law_error
 from pyg_fnri.nn import RelationalAutoEncoder
+from pyg_fnri.simulation import LinearNetwork
 from pyg_fnri.training import Config
 from pyg_fnri.training.module import build_module
 
@@ -72,13 +74,24 @@ class Apart(Kind):
             out[tuple(near.T)] = rng.uniform(-1.8, 1.8, (len(near), shape[2]))
 
 
+@dataclass(frozen=True)
+class Linear(Kind):
+    """Of first order, with one feature; by the sender's state."""
+    def draw_edge_types(self, *args: Any) -> np.ndarray:
+        return LinearNetwork().draw_edge_types(*args)
+
+    def simulate(self, *args: Any) -> np.ndarray:
+        return LinearNetwork().simulate(*args)
+
+
 class Case(NamedTuple):
     """A kind of system, the terms that it has besides central laws (one-way
-    among them) with what is known of their coefficients, and the half width
-    that laws are told of walls."""
+    among them) with what is known of their coefficients, the half width that
+    laws are told of walls, and the share of systems that do for large ones."""
     kind: Kind
     terms: dict[str, Sequence[float]] = {}
     half_width: Optional[float] = None
+    share: float = 1.0
 
 
 def transverse(now: State) -> np.ndarray:
@@ -109,6 +122,10 @@ def step(distance: Any) -> Any:
 def sine(distance: Any) -> Any:
     """Three periods in 6 m."""
     return 0.3 * np.sin(np.pi * distance)
+
+
+def straight(distance: Any) -> Any:
+    return 0.4 * distance
 
 
 def field_of(law: float) -> list[float]:
@@ -157,13 +174,22 @@ CASES: dict[str, Case] = {
         Case(Sparse(TWO, density=density, num_particles=num_particles))
         for num_particles in (5, 10)
         for density in (0.05, 0.1)
-    },
-    'lennard_jones':
+    }, 'lennard_jones':
     Case(Apart((lennard_jones, ), box=2.0), half_width=2.0),
     'step':
     Case(Kind((step, push), box=2.5), half_width=2.5),
     'sine':
     Case(Kind((sine, ), box=3.0), half_width=3.0),
+    'linear_15':
+    Case(Linear((straight, ), num_particles=15), {
+        'input': [],
+        'field': [0, -1, 0],
+        'one-way': []
+    }, share=0.2),
+    'springs_15':
+    Case(Kind((pull, ), num_particles=15), share=0.2),
+    'springs_50':
+    Case(Kind((pull, ), num_particles=50), share=0.05)
 }
 SCALES: dict[str, dict[str, int]] = dict(
     laptop=dict(num_fitted=300, num_checked=200, num_tested=2_000),
@@ -181,7 +207,11 @@ def main(argv: Optional[list[str]] = None) -> None:
 
 def run(name: str, seed: str, scale: str) -> dict[str, Any]:
     """Finds laws, and measures and checks them on other systems."""
-    (kind, terms, half_width), size = CASES[name], SCALES[scale]
+    kind, terms, half_width, share = CASES[name]
+    size = {
+        key: max(4, round(share * number))
+        for key, number in SCALES[scale].items()
+    }
     fitted, checked, tested = (kind.systems(number, 10 * int(seed) + part, 0.0)
                                for part, number in enumerate(size.values()))
     config = Config(
@@ -193,8 +223,9 @@ def run(name: str, seed: str, scale: str) -> dict[str, Any]:
     found = discover_force_laws(module.model, fitted,
                                 torch.Generator().manual_seed(int(seed)))
     check = check_laws(module.model, checked)
+    few = round(share * 500)
     batches = [
-        tested[first:first + 500] for first in range(0, len(tested), 500)
+        tested[first:first + few] for first in range(0, len(tested), few)
     ]
     figures = measure(module.model, kind, terms,
                       list(map(Batch.from_data_list, batches)),
@@ -216,14 +247,16 @@ def true_masses(seed: int, num_systems: int) -> Tensor:
 def measure(model: RelationalAutoEncoder, kind: Kind,
             terms: dict[str, Sequence[float]], batches: Sequence[Batch],
             true_mass: Tensor) -> dict[str, Any]:
-    """Strict edge accuracy, F1 of interactions, and relative errors of laws, of
-    coefficients and of masses, with what terms there are."""
+    """Strict edge accuracy, F1 and AUROC of interactions, and relative errors
+    of laws, of coefficients and of masses, with what terms there are."""
     layer: Any = model.decoder.layer
     accuracy = EdgeAccuracy(model.latent.num_edge_types)
     found, apart, mass = list[Tensor](), list[Tensor](), list[Tensor]()
+    score = list[Tensor]()
     for batch in batches:
         graph = refine(model, batch)
         accuracy.update(graph.edge_type, batch.edge_label)
+        score.append(1 - torch.stack([q[:, 0] for q in graph.posterior]))
         found.append(
             torch.stack([graph.edge_type.any(-1),
                          batch.edge_label.any(-1)]))
@@ -237,9 +270,14 @@ def measure(model: RelationalAutoEncoder, kind: Kind,
         edge_accuracy=accuracy.compute().combined.item(), f1=2 *
         (ours & theirs).sum().item() / (ours.sum() + theirs.sum()).item(),
         terms=sorted(names), right_terms=names == {*terms})
-    distance = torch.linspace(0.05, 10, 2_000)
-    learned = layer.law(distance).detach()
     label = torch.cat([batch.edge_label for batch in batches])
+    there, seen = label.t(), torch.cat(score, 1)
+    out['auroc'] = max(
+        min(binary_auroc(p, t).item() for p, t in zip(seen[[*order]], there))
+        for order in itertools.permutations(range(len(seen))))
+    distance = torch.linspace(0.05, 10, 2_000)
+    law = layer.laws['input'] if 'input' in layer.laws else layer.law
+    learned = law(distance).detach()
     errors = [[
         relative_law_error(distance, learned[[channel]],
                            law(distance.numpy())[None],
@@ -279,6 +317,7 @@ def report(out: Path) -> None:
             'holds': f"{of['holds'].sum()} of {len(of)}",
             'edges': mean_text(100 * of['edge_accuracy'], 2),
             'F1': mean_text(of['f1'], 3),
+            'AUROC': mean_text(100 * of['auroc'], 2),
             'worst law': mean_text(100 * errors, 1),
         } | {
             title: mean_text(100 * of[key].astype(float), 1)
@@ -290,7 +329,8 @@ def report(out: Path) -> None:
     wrong = results[~(results['holds'] & results['right_terms'])]
     notes = [
         'Made by `python benchmarks/outside_assumptions.py`. Means over seeds '
-        '(± standard errors): strict edge accuracy (%) and F1 of interactions '
+        '(± standard errors): strict edge accuracy (%), F1 and AUROC (%, of '
+        'the worst layer) of interactions '
         'in systems that laws were not fitted to; relative errors (%) of the '
         'worst law, of the worst coefficient and, the median, of masses. How '
         'often exactly the terms were found that there are, and how often the '

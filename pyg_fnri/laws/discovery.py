@@ -1,4 +1,5 @@
 """Force laws from scratch: several starts, further terms, then all systems."""
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ from torch_geometric.data import Data
 from pyg_fnri.inference.likelihood import AnnealingStep, without_prior
 from pyg_fnri.laws.disentangle import MAX_ROUNDS
 from pyg_fnri.laws.fit import EM_ANNEALING, Progress, fit_force_laws
-from pyg_fnri.laws.selection import FINER, ONE_WAY, Step, select_terms
+from pyg_fnri.laws.selection import FINER, LITTLE, ONE_WAY, Step, select_terms
 from pyg_fnri.laws.starts import Pilot, Start, align
 from pyg_fnri.laws.straight import can_be_straight, start_straight
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder
@@ -66,18 +67,24 @@ def discover_force_laws(
         raise ValueError(f"Terms are {', '.join(terms)}, of which some are "
                          f"not known here; take {AUTO}, or some of "
                          f"{', '.join(possible)}.")
-    if can_be_straight(pilot.fit):
+    undirected, starts = model.latent.undirected, list[Start]()
+    best, confirmed = None, False
+    if can_be_straight(pilot.fit) and (not undirected or ONE_WAY in terms):
+        pilot.turn(undirected=False)
         start_straight(pilot.fit, generator, without_prior(annealing))
-        best, confirmed = pilot.judged(), False
-        starts = [Start(0, best.scores.cost)]
-    else:
-        starts, found, confirmed = pilot.start(range(max_starts), annealing,
+        best = pilot.judged()
+        starts.append(Start(0, best.scores.cost))
+    if best is None or best.scores.cost > LITTLE:
+        pilot.turn(undirected)
+        others, found, confirmed = pilot.start(range(max_starts), annealing,
                                                max_rounds, on_start)
-        if found is None:
-            raise ValueError(f"There was no start, as the encoder's graphs "
-                             f"lack a type or max_starts is {max_starts}; set "
-                             f"max_starts to 2 or more.")
-        best = found
+        starts += others
+        best = min([best, found], key=lambda one: one.scores.cost
+                   if one else math.inf)
+    if best is None:
+        raise ValueError(f"There was no start, as the encoder's graphs lack a "
+                         f"type or max_starts is {max_starts}; set max_starts "
+                         f"to 2 or more.")
     best, steps = select_terms(pilot, best, terms, annealing, max_starts,
                                on_step)
     pilot.adopt(best)

@@ -23,12 +23,11 @@ QUADRATIC = AnnealingStep(1e6, 0.0)
 
 
 def can_be_straight(fit: LawFit) -> bool:
-    """Whether states are one number, and edges directed and of one kind."""
+    """Whether states are one number, and edges of one kind."""
     layer = fit.layer
     return (isinstance(layer, RateLawDecoder) and not layer.circle
             and len(layer.scale) == 1 and 'field' in layer.terms
-            and fit.search.options.size(0) == 2
-            and not bool(fit.search.choices.mutual.any()))
+            and fit.search.options.size(0) == 2)
 
 
 @torch.no_grad()

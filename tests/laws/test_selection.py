@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import outside_assumptions as outside
 import pytest
 import torch
@@ -15,7 +17,7 @@ def discover(kind, num_systems=40, **kwargs):
     data = kind.systems(num_systems, 0, 0.0)
     motion, = find_motions(data, kind.interval)
     laws = dict(interval=kind.interval, half_width=kind.box, **motion)
-    config = Config(4, 49, [2] * len(kind.laws), laws=laws)
+    config = Config(data.x.size(-1), 49, [2] * len(kind.laws), laws=laws)
     module = build_module(config).eval()
     module.fit_units(data.x)
     found = discover_force_laws(module.model, data,
@@ -52,3 +54,18 @@ def test_tables_get_finer_where_laws_bend():
 def test_terms_that_are_not_known_are_refused():
     with pytest.raises(ValueError, match='charm.*drag.*one-way, finer tables'):
         discover(SINE, 2, terms=['charm'])
+
+
+@pytest.mark.slow
+def test_linear_networks_are_found_to_be_directed():
+    kind = outside.CASES['linear_15'].kind
+    module, data, _ = discover(replace(kind, num_particles=5), 20)
+    layer = module.model.decoder.layer
+    assert layer.terms == ['field', 'input']
+    assert not module.model.latent.undirected
+    assert layer.coefficients['field'][1].item() == pytest.approx(-1, abs=0.02)
+    state = torch.linspace(0.2, 1.5, 9)
+    torch.testing.assert_close(layer.laws['input'](state)[0], 0.4 * state,
+                               atol=0.02, rtol=0)
+    found = refine(module.model, data).edge_type
+    assert (found == data.edge_label).double().mean() > 0.97
