@@ -105,6 +105,11 @@ def unknown_masses(laws: Sequence[Law], now: State) -> np.ndarray:
     return now.pairs(laws) / masses(now.trait)[..., None]
 
 
+def gravity(laws: Sequence[Law], now: State) -> np.ndarray:
+    mass = masses(now.trait)
+    return now.pairs(laws, mass[:, :, None] * mass[:, None])
+
+
 def drag(now: State) -> np.ndarray:
     return -0.2 * now.velocity
 
@@ -113,6 +118,10 @@ def lennard_jones(distance: Any) -> Any:
     """With its core; of 0.05 J at a distance of 1 m."""
     ratio = 0.9 / np.maximum(distance, 0.45)
     return 0.3 * (2 * ratio**13 - ratio**7)
+
+
+def pull_softly(distance: Any) -> Any:
+    return -push(distance)
 
 
 def step(distance: Any) -> Any:
@@ -154,6 +163,8 @@ CASES: dict[str, Case] = {
     Case(OneWay(TWO), {'one-way': []}),
     'masses':
     Case(Kind(TWO, unknown_masses), {'response': []}),
+    'gravity':
+    Case(Kind((pull_softly, ), gravity, masses=True), {'gravity': []}),
     'friction_masses_one_way':
     Case(OneWay(TWO, lambda laws, now: unknown_masses(laws, now) + drag(now)), {
         'drag': [-0.2, 0, 0],

@@ -18,7 +18,6 @@ from torch_geometric.utils import scatter
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import (EdgeAccuracy, agreement, linear_rollout,
                               posterior_entropy)
-from pyg_fnri.nn import per_mass
 from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.plot.style import COLORS, INK, make_panels
 from pyg_fnri.training import Config, RelationalInference, fit
@@ -165,7 +164,7 @@ def _error(module: RelationalInference, batch: Batch, types: Optional[Tensor],
     if types is None:
         predicted = linear_rollout(module.linear_step, y, steps)
     else:
-        edge_attr = per_mass(model.latent.encode_types(types), batch)
+        edge_attr = model.weights(types, batch)
         predicted = model.decode(batch.y, batch.edge_index, edge_attr, steps)
         predicted = module.units(predicted)[:, first:]
     square = (predicted - y[:, 1:]).square().mean(dim=(1, 2)).double()

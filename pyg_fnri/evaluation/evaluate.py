@@ -15,7 +15,7 @@ from pyg_fnri.inference import Refined
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import (EdgePosterior, RolloutMSE, graph_report,
                               guessing_accuracy, linear_rollout, static_rollout)
-from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling, per_mass
+from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling
 from pyg_fnri.training import RelationalInference
 
 #: Types :obj:`[E, L]` of a batch, and each layer's probabilities
@@ -73,7 +73,7 @@ def evaluate(model: RelationalAutoEncoder, batches: Iterable[Data],
         if not rollouts:
             fitting = _fitting_horizons(batch, horizons, first + 1)
         y = units(batch.y)[:, first:]
-        edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
+        edge_attr = model.weights(edge_type, batch)
         known = model.seeing(batch, edge_attr)
         decode = partial(known.decode, batch.y, batch.edge_index, edge_attr)
         ways: dict[str, Callable[[int], Tensor]] = {

@@ -18,7 +18,6 @@ from pyg_fnri.evaluation.law_curves import LawCurves
 from pyg_fnri.evaluation.published import ACCURACY, HORIZONS, ROLLOUT_MSE
 from pyg_fnri.laws import HALF_WIDTH
 from pyg_fnri.metrics import Relabelling
-from pyg_fnri.nn import per_mass
 from pyg_fnri.plot import (plot_laws, plot_multiplex, plot_reliability,
                            plot_trajectories)
 from pyg_fnri.training import RelationalInference
@@ -251,7 +250,7 @@ def _draw_continuations(module: RelationalInference, dataset: Systems,
     for i, data in zip(range(num_drawn), dataset):
         types = edge_type[start:start + data.num_edges]
         start += data.num_edges
-        edge_attr = per_mass(model.latent.encode_types(types), data)
+        edge_attr = model.weights(types, data)
         frames.append(
             model.decode(data.y, data.edge_index, edge_attr, data.y.size(1)))
         true.append(data.y)

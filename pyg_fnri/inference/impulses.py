@@ -35,6 +35,8 @@ class Transitions:
         if mass is None:
             mass = torch.ones_like(path.change[:, 0, 0])
         self.mass = mass
+        #: What each particle's part in effects on others and on itself is.
+        self.source = torch.ones_like(mass)
         self._put(path)
 
     def _put(self, path: Path) -> None:
@@ -154,9 +156,11 @@ class Transitions:
 
     def factors(self, members: Tensor | slice) -> tuple[Tensor, Tensor]:
         """What a choice's effects on the receiver and on the sender are to be
-        multiplied by, :obj:`[v]` each: one over the mass."""
-        return (1 / self.mass[self.choices.receiver[members]],
-                1 / self.mass[self.choices.sender[members]])
+        multiplied by, :obj:`[v]` each: sources over the mass."""
+        receiver = self.choices.receiver[members]
+        sender = self.choices.sender[members]
+        both = self.source[receiver] * self.source[sender]
+        return both / self.mass[receiver], both / self.mass[sender]
 
     def sum_at_particles(self, effect: Tensor,
                          on_sender: Optional[Tensor] = None) -> Tensor:

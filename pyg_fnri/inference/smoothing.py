@@ -32,12 +32,16 @@ def follow(trajectories: Sequence[Tensor], choices: Pairs,
     """Transitions of frames :obj:`[num_nodes, T, 2D]` in m and m/s, smoothed
     if velocities were derived from positions."""
     if isinstance(layer, RateLawDecoder):
-        return Transitions(rate_path(layer, trajectories), choices, mass)
-    if all(is_derived(x, layer.interval) for x in trajectories):
-        return SmoothedTransitions(trajectories, choices, layer.interval,
-                                   layer.walls, mass)
-    return Transitions(hermite_path(trajectories, layer.interval, layer.walls),
-                       choices, mass)
+        out = Transitions(rate_path(layer, trajectories), choices, mass)
+    elif all(is_derived(x, layer.interval) for x in trajectories):
+        out = SmoothedTransitions(trajectories, choices, layer.interval,
+                                  layer.walls, mass)
+    else:
+        path = hermite_path(trajectories, layer.interval, layer.walls)
+        out = Transitions(path, choices, mass)
+    if 'gravity' in layer.terms:
+        out.source = out.mass.clone()
+    return out
 
 
 def is_derived(x: Tensor, interval: float) -> bool:

@@ -19,7 +19,7 @@ from pyg_fnri.laws.missing_terms import (MAX_UNEXPLAINED, Estimate,
                                          clearly_above, find_missing_terms,
                                          mean_of_systems, off_by_distance,
                                          what_lasts)
-from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, per_mass
+from pyg_fnri.nn import LinearStep, RelationalAutoEncoder
 
 #: Two sweeps for networks, whose errors are far above those of laws.
 NETWORK_ANNEALING = (AnnealingStep(0.05, 1.0), AnnealingStep(0.05, 1.0))
@@ -203,7 +203,7 @@ def prediction_cost(model: RelationalAutoEncoder, data: Batch) -> float:
 def _missed_by(networks: RelationalAutoEncoder, data: Batch) -> Tensor:
     """Errors of single steps along :obj:`y`, in the units of the data."""
     types = refine(networks, data, NETWORK_ANNEALING).edge_type
-    edge_attr = per_mass(networks.latent.encode_types(types).to(data.y), data)
+    edge_attr = networks.weights(types, data).to(data.y)
     predicted = networks.decoder.one_step(networks.scaling(data.y),
                                           data.edge_index, edge_attr)
     return data.y[:, 1:] - networks.scaling.inverse(predicted)

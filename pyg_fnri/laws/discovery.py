@@ -9,7 +9,8 @@ from torch_geometric.data import Data
 from pyg_fnri.inference.likelihood import AnnealingStep, without_prior
 from pyg_fnri.laws.disentangle import MAX_ROUNDS
 from pyg_fnri.laws.fit import EM_ANNEALING, Progress, fit_force_laws
-from pyg_fnri.laws.selection import FINER, LITTLE, ONE_WAY, Step, select_terms
+from pyg_fnri.laws.selection import (FINER, GRAVITY, LITTLE, ONE_WAY, Step,
+                                     select_terms)
 from pyg_fnri.laws.starts import Pilot, Start, align
 from pyg_fnri.laws.straight import can_be_straight, start_straight
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder
@@ -61,7 +62,7 @@ def discover_force_laws(
     """
     find_walls(model, data)
     pilot = Pilot(model, data, num_pilot, generator)
-    possible = [*pilot.fit.layer.candidates(), ONE_WAY, FINER]
+    possible = [*pilot.fit.layer.candidates(), ONE_WAY, FINER, GRAVITY]
     terms = possible if AUTO in terms else terms
     if not set(terms) <= set(possible):
         raise ValueError(f"Terms are {', '.join(terms)}, of which some are "

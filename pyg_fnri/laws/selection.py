@@ -13,10 +13,11 @@ from pyg_fnri.laws.missing_terms import (MIN_SIZE, Estimate, clearly_above,
                                          mean_of_systems)
 from pyg_fnri.laws.starts import (Candidate, Pilot, later_scores, num_seen,
                                   seen_transitions)
-from pyg_fnri.nn import Term
 
 #: The names under which graphs become directed, and tables of laws finer.
 ONE_WAY, FINER = 'one-way', 'finer tables'
+#: That of a term for masses that are given.
+GRAVITY = 'gravity'
 #: Distances in the finest ones.
 MAX_KNOTS = 101
 #: The least gain that counts, as a share of what laws explain: without noise,
@@ -176,7 +177,8 @@ def _missing(pilot: Pilot, best: Candidate, names: Sequence[str],
     pilot.adopt(best)
     judge = pilot.judge
     known = [
-        name for name in names if name in Term.known and name not in best.terms
+        name for name in names
+        if name in pilot.fit.layer.candidates() and name not in best.terms
     ]
     seen = torch.zeros_like(judge.transitions.valid)
     seen[:, :num_seen(judge.transitions)] = True
@@ -186,6 +188,9 @@ def _missing(pilot: Pilot, best: Candidate, names: Sequence[str],
     else:
         found = find_missing_terms(judge, channels, seen, known)
         missing = [finding.name for finding in found]
+    masses_differ = bool((judge.mass != judge.mass[0]).any())
+    if GRAVITY in names and GRAVITY not in best.terms and masses_differ:
+        missing.append(GRAVITY)
     if best.undirected and ONE_WAY in names:
         # Whether some directions are better left out.
         pilot.turn(undirected=False)

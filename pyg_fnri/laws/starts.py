@@ -86,14 +86,20 @@ class Pilot:
     def add(self, name: str) -> None:
         layer = self.fit.layer
         layer.add_term(name)
+        if name == 'gravity':
+            for fit in self._both():
+                fit.transitions.source = fit.mass.clone()
         if name in layer.laws:
             term, law = layer.pair_terms()[-1]
             fit_range(law, self.fit.transitions, term)
 
     def drop(self, name: str) -> None:
         self.fit.layer.drop_term(name)
-        if name == 'response':
-            self.fit.transitions.mass = self.fit.mass.clone()
+        for fit in self._both():
+            if name == 'response':
+                fit.transitions.mass = fit.mass.clone()
+            if name == 'gravity':
+                fit.transitions.source = torch.ones_like(fit.mass)
 
     def turn(self, undirected: bool) -> None:
         """Has graphs directed or not; they stay the same, as far as can be."""
@@ -107,6 +113,7 @@ class Pilot:
             option[choices.edge] = old.search.choice
             new.search.choice = option[new.search.choices.edge]
             new.transitions.mass = old.transitions.mass.clone()
+            new.transitions.source = old.transitions.source
 
     def judged(self) -> Candidate:
         scores = held_out_scores(self.judge, self.generator)

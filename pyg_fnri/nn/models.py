@@ -92,11 +92,16 @@ class RelationalAutoEncoder(torch.nn.Module):
         if edge_type is None:
             edge_type = self.predict(data)
         with _inference(self):
-            edge_attr = per_mass(self.latent.encode_types(edge_type), data)
+            edge_attr = self.weights(edge_type, data)
             decoder = self.seeing(data, edge_attr).decoder
             out = decoder.predict(self.scaling(data.x), data.edge_index,
                                   edge_attr, num_steps)
             return self.scaling.inverse(out)
+
+    def weights(self, edge_type: Tensor, data: Data) -> Tensor:
+        """The :obj:`edge_attr` of a graph, over masses where known."""
+        terms = getattr(self.decoder.layer, 'terms', ())
+        return per_mass(self.latent.encode_types(edge_type), data, terms)
 
     def seeing(self, data: Data, edge_attr: Tensor) -> 'RelationalAutoEncoder':
         """The model, or a copy whose laws know the rates of each particle's own

@@ -104,10 +104,14 @@ def known_masses(data: Data) -> Optional[Tensor]:
     return mass.to(data.x.dtype)
 
 
-def per_mass(edge_attr: Tensor, data: Data) -> Tensor:
+def per_mass(edge_attr: Tensor, data: Data,
+             terms: Sequence[str] = ()) -> Tensor:
     """Weights :obj:`[num_edges, num_channels]` over the receiver's mass,
-    :math:`z_{ij,k} / m_i`; unchanged where :obj:`data` has no :obj:`mass`."""
+    :math:`z_{ij,k} / m_i`, or, with the term gravity, times the sender's;
+    unchanged where :obj:`data` has no :obj:`mass`."""
     mass = known_masses(data)
     if mass is None:
         return edge_attr
+    if 'gravity' in terms:
+        return edge_attr * mass[data.edge_index[0]].unsqueeze(-1)
     return edge_attr / mass[data.edge_index[1]].unsqueeze(-1)

@@ -196,6 +196,13 @@ class Response(ParticleTerm):
     what = 'particles respond differently to the same force'
 
 
+class Gravity(ParticleTerm):
+    """Both masses, which are given, multiply what a pair does to each other."""
+    name = 'gravity'
+    what = 'forces grow with the masses of both particles'
+    orders = ()  # Tried where masses are given, in either.
+
+
 def turned(vector: Tensor) -> Tensor:
     """Vectors :obj:`[*, D]` under each generator of rotations, :obj:`[*, D,
     P]`; none on a line."""

@@ -202,7 +202,7 @@ class RelationalInference(pl.LightningModule):
         """Loss given a graph, and errors of rollouts beside those without
         interactions, in the paper's 1e-5 min-max units squared."""
         model, recipe = self.model, self.recipe
-        edge_attr = per_mass(model.latent.encode_types(edge_type), batch)
+        edge_attr = model.weights(edge_type, batch)
         report = {'val_loss': recipe.reconstruction(model, batch, edge_attr)}
         steps = max(1, min(10, batch.y.size(1) - model.decoder.burn_in))
         rollout = model.decode(batch.y, batch.edge_index, edge_attr, steps)

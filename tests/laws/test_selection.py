@@ -69,3 +69,20 @@ def test_linear_networks_are_found_to_be_directed():
                                atol=0.02, rtol=0)
     found = refine(module.model, data).edge_type
     assert (found == data.edge_label).double().mean() > 0.97
+
+
+@pytest.mark.slow
+def test_gravity_is_told_from_other_forces_of_known_masses():
+    module, data, steps = discover(outside.CASES['gravity'].kind)
+    assert [(s.term, s.kept) for s in steps] == [('gravity', True)]
+    distance = torch.linspace(0.3, 2.0, 20)
+    torch.testing.assert_close(
+        module.model.decoder.layer.law(distance)[0],
+        torch.from_numpy(outside.pull_softly(distance.numpy())), atol=0.02,
+        rtol=0.02)
+    found = refine(module.model, data)
+    assert torch.equal(found.edge_type, data.edge_label)
+    # Predictions know of it.
+    out = module.model.predict_trajectory(data, 5, found.edge_type)
+    left = (out - data.y[:, :5]).abs().mean()
+    assert left < 0.01 * (out - data.x[:, -1:]).abs().mean()
