@@ -200,7 +200,7 @@ CASES: dict[str, Case] = {
     'springs_15':
     Case(Kind((pull, ), num_particles=15), share=0.2),
     'springs_50':
-    Case(Kind((pull, ), num_particles=50), share=0.05)
+    Case(Sparse((pull, ), num_particles=50), share=0.05)
 }
 SCALES: dict[str, dict[str, int]] = dict(
     laptop=dict(num_fitted=300, num_checked=200, num_tested=2_000),

@@ -220,7 +220,7 @@ class ImpulseEvidence(Evidence):
                     other = transitions.integrate(of, other, part, True)
                     other = (other / self.scale).transpose(0, 1)
                     self.even[part] += effect + other
-        if 'own rate' in layer.terms:  # At its best, whatever the graph.
+        if 'own-rate' in layer.terms:  # At its best, whatever the graph.
             self.change = _centred(self.change)
             self.effect = _centred(self.effect)
             self.even = None if self.even is None else _centred(self.even)

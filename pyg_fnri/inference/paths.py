@@ -246,7 +246,7 @@ def find_motions(data: Data, interval: float) -> list[dict[str, Any]]:
             raise ValueError(f"Positions move at {slope:.2f} times the "
                              f"velocities given, so the interval between two "
                              f"frames is another one.")
-    own = 'drive' if num_constants else 'own rate' if circle else 'field'
+    own = 'drive' if num_constants else 'own-rate' if circle else 'field'
     first = dict(order=1, circle=circle, measured=measured,
                  num_constants=num_constants, terms=[own])
     if not measured or circle or num_constants:

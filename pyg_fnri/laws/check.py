@@ -173,7 +173,8 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
                            f'train again with undirected=False.')
     if reasons and layer.order == 2 and velocities_follow(data):
         reasons.append('Velocities seem to follow from positions alone, as in '
-                       'dynamics of first order; give positions alone.')
+                       'dynamics of first order; fit those as well, as the '
+                       'recipe em does.')
     shares = unseen.double().mean(0)
     numbers['unseen'] = shares.max().item()
     remarks += [

@@ -55,7 +55,7 @@ def discover_force_laws(
         max_rounds: Rounds of disentangling at the most.
         terms: Names of terms that may be added to central laws, that graphs
             are directed (:obj:`'one-way'`), or that laws are tables of more
-            distances (:obj:`'finer tables'`); :obj:`'auto'` for all.
+            distances (:obj:`'finer-tables'`); :obj:`'auto'` for all.
         on_start: Called after each start.
         on_step: Called after each term that was tried.
         on_iteration: Called after each iteration on all systems.

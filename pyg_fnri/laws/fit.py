@@ -285,7 +285,7 @@ def fit_laws(layer: ForceLawDecoder, transitions: Transitions, channels: Tensor,
         torch.cat([columns, target.unsqueeze(-1)], dim=1)
         for columns, target in zip(_columns(layer, taken, channels), targets)
     ]
-    if 'own rate' in layer.terms:
+    if 'own-rate' in layer.terms:
         mean = torch.stack(rows).mean(0)
         rows = [row - mean for row in rows]
     rows = taken.whitened(rows, scale)
@@ -415,7 +415,7 @@ def _by_pairs(layer: ForceLawDecoder, transitions: Transitions) -> Tensor:
         return change
     columns = [transitions.node_columns(term) for term, _ in layer.node_terms()]
     parts = torch.cat([change.unsqueeze(-1), *columns], dim=-1)
-    if 'own rate' in layer.terms:
+    if 'own-rate' in layer.terms:
         parts = parts - parts.mean(1, keepdim=True)
     rows = parts.flatten(0, 2).double()
     found = torch.linalg.lstsq(rows[:, 1:], rows[:, :1]).solution

@@ -39,7 +39,7 @@ MAX_PARTICLE_LEFT = 0.1
 #: Quantiles of distances between which laws are looked at.
 QUANTILES = (0, .01, .03, .1, .2, .35, .5, .65, .8, .9, .97, 1)
 #: Of what each particle has its own of.
-SPREADS = {'response': SPREAD, 'own rate': 100.0}
+SPREADS = {'response': SPREAD, 'own-rate': 100.0}
 
 
 class Estimate(NamedTuple):
@@ -166,7 +166,7 @@ def term_columns(fit: LawFit, evidence: ImpulseEvidence, name: str,
 
         out = transitions.sum_at_particles(effects(False),
                                            None if term.odd else effects(True))
-    elif name == 'own rate':
+    elif name == 'own-rate':
         axes = torch.eye(explained.size(-1)).to(explained)
         return axes.expand(*explained.size(), -1)
     else:

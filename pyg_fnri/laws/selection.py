@@ -15,7 +15,7 @@ from pyg_fnri.laws.starts import (Candidate, Pilot, later_scores, num_seen,
                                   seen_transitions)
 
 #: The names under which graphs become directed, and tables of laws finer.
-ONE_WAY, FINER = 'one-way', 'finer tables'
+ONE_WAY, FINER = 'one-way', 'finer-tables'
 #: That of a term for masses that are given.
 GRAVITY = 'gravity'
 #: Distances in the finest ones.
@@ -53,8 +53,9 @@ def select_terms(
     """Adds to laws the terms by which held-out systems get more likely, one at
     a time. Of those that the laws seem to lack, each is fitted along with laws
     and graphs, and the best stays if it leads, paired by system, by more than
-    two standard errors. Where much is unexplained all the same, laws start anew
-    from random graphs with several terms, and those that do not lead go."""
+    two standard errors and by more than a trifle. Where much is unexplained all
+    the same, laws start anew from random graphs with several terms, and those
+    that do not lead go."""
     steps = list[Step]()
     if len(best.scores.laws) < 2:
         return best, steps

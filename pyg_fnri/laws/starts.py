@@ -136,9 +136,10 @@ class Pilot:
         self, numbers: Iterable[int], annealing: Sequence[AnnealingStep],
         max_rounds: int, on_start: Callable[[Start], None] | None = None
     ) -> tuple[list[Start], Candidate | None, bool]:
-        """Fits laws and graphs to each other and disentangles them, from the
-        encoder's graphs (number 0) or from random ones, until the best laws
-        are found twice; gives all starts, the best, and whether they were."""
+        """Fits laws and graphs to each other, disentangles laws and searches
+        all pairs at once, from the encoder's graphs (number 0) or from random
+        ones, until the best laws are found twice; gives all starts, the best,
+        and whether they were."""
         starts, found, fit = list[Start](), list[Candidate](), self.fit
         for number in numbers:
             if number == 0:

@@ -43,7 +43,7 @@ class ForceLaw(torch.nn.Module):
 
     @torch.no_grad()
     def resample(self, num_knots: int) -> None:
-        """Has the table say the same at more distances, or fewer."""
+        """Replaces the table by one of so many distances, read off it."""
         other = type(self)(self.num_channels, self.min_distance,
                            self.max_distance, num_knots).to(self.value)
         self.value = torch.nn.Parameter(self(other.knots))
@@ -194,7 +194,7 @@ class ForceLawDecoder(MessagePassing):
         ]
 
     def add_term(self, name: str) -> None:
-        """Adds a term of coefficients that are zero."""
+        """Adds a term whose law or coefficients are zero."""
         if name not in Term.known:
             raise ValueError(f"There is no term {name!r}; take some of "
                              f"{', '.join(Term.known)}.")
@@ -220,7 +220,7 @@ class ForceLawDecoder(MessagePassing):
                 del values[name]
 
     def resample(self, num_knots: int) -> None:
-        """Has all tables be of so many distances."""
+        """Gives all tables so many distances."""
         for table in self.tables():
             table.resample(num_knots)
         self.spread = self.spread[:0, :0]

@@ -88,7 +88,8 @@ class RelationalAutoEncoder(torch.nn.Module):
                            edge_type: Optional[Tensor] = None) -> Tensor:
         """Predicts :obj:`[num_nodes, num_steps, num_features]` after the last
         observed frame over a graph :obj:`[num_edges, num_layers]`, by default
-        the most probable one; with masses :obj:`data.mass` where known."""
+        the most probable one; with masses :obj:`data.mass` where known, and
+        rates of each particle's own, where laws have them."""
         if edge_type is None:
             edge_type = self.predict(data)
         with _inference(self):
@@ -107,7 +108,7 @@ class RelationalAutoEncoder(torch.nn.Module):
         """The model, or a copy whose laws know the rates of each particle's own
         that observed frames tell over a graph."""
         layer: Any = self.decoder.layer
-        if 'own rate' not in getattr(layer, 'terms', ()):
+        if 'own-rate' not in getattr(layer, 'terms', ()):
             return self
         out = copy.deepcopy(self)
         own: Any = out.decoder.layer

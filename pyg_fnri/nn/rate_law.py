@@ -85,7 +85,7 @@ class RateLawDecoder(ForceLawDecoder):
     def candidates(self) -> list[str]:
         # Rates that are given cannot be told from others of one's own.
         names = super().candidates()
-        return [n for n in names if n != 'own rate' or not self.num_constants]
+        return [n for n in names if n != 'own-rate' or not self.num_constants]
 
     def own_rates(self, x: Tensor, edge_index: Tensor,
                   edge_attr: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Terms of the additive model of motion: what acts on particles and pairs.
 
 .. math::
-    m_i \\ddot{\\mathbf{r}}_i = \\sum_{j, k, l} s_j z_{ij,k} f_{kl}(r_{ij})
+    m_i \\ddot{\\mathbf{r}}_i = \\sum_{j, k, l} z_{ij,k} f_{kl}(r_{ij})
     \\mathbf{u}_l(\\mathbf{r}_{ij}, \\dot{\\mathbf{r}}_{ij})
     + m_i \\sum_n \\theta_n \\boldsymbol{\\psi}_n(\\mathbf{r}_i,
     \\dot{\\mathbf{r}}_i)
@@ -185,7 +185,7 @@ class Drive(NodeTerm):
 
 class OwnRate(ParticleTerm):
     """A constant rate of each particle, whatever the others do."""
-    name = 'own rate'
+    name = 'own-rate'
     what = 'particles move by themselves at different rates'
     orders = (1, )
 

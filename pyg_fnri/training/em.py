@@ -1,4 +1,4 @@
-"""Force laws and far better graphs, from a trained encoder."""
+"""Force laws and better graphs, from any model."""
 import os
 import warnings
 from dataclasses import replace
@@ -32,8 +32,9 @@ class ExpectationMaximisation:
     """Finds force laws from where the training of a model has ended, then
     trains its encoder on the graphs that they lead to. No label is looked at.
 
-    1. Laws and graphs of some training systems are fitted in turn: laws.ckpt,
-       and em.csv and em.png with a row per iteration.
+    1. Laws, terms and graphs of some training systems are fitted, of each order
+       that is possible: laws.ckpt, and em.csv and em.png with a row per
+       iteration.
     2. The encoder learns: distilled/, as of any training.
     3. Laws are checked on validation systems, against the networks whose
        place they take: check.txt, also kept in the checkpoint.
@@ -41,7 +42,7 @@ class ExpectationMaximisation:
 
     Args:
         config: Of the model to start from, and the seed of all randomness.
-        settings: Numbers of systems and steps; motion.
+        settings: Numbers of systems, starts and steps; interval, walls, terms.
         train, val: The splits.
         out: The directory.
         val_every: Steps between validations of the encoder.
@@ -95,19 +96,24 @@ class ExpectationMaximisation:
 
     def find_laws(self, guess: RelationalInference) -> RelationalInference:
         """The guess with force laws for a decoder, of the order that predicts
-        held-out systems."""
+        held-out systems best."""
         found = [self._find_laws(guess, motion) for motion in self.motions]
-        if len(found) == 1:
-            return found[0]
-        held_out = next(iter(SystemLoader(self.val, 200)))
-        costs = [prediction_cost(module.model, held_out) for module in found]
-        for module, cost in zip(found, costs):
-            order = module.model.decoder.layer.order
-            print(f'order {order}   cost of predicted positions {cost:.4g} nat')
-        return found[costs.index(min(costs))]
+        best = 0
+        if len(found) > 1:
+            held_out = next(iter(SystemLoader(self.val, 200)))
+            costs = [prediction_cost(one.model, held_out) for one, _ in found]
+            best = costs.index(min(costs))
+            for (one, _), cost in zip(found, costs):
+                order = one.model.decoder.layer.order
+                print(f'order {order}   cost of predicted positions '
+                      f'{cost:.4g} nat')
+        module, history = found[best]
+        _write_history(history, self.out)
+        return module
 
-    def _find_laws(self, guess: RelationalInference,
-                   motion: dict[str, Any]) -> RelationalInference:
+    def _find_laws(
+            self, guess: RelationalInference,
+            motion: dict[str, Any]) -> tuple[RelationalInference, pd.DataFrame]:
         module = guess.with_laws(**motion)
         systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
         print(f'Laws and graphs of {systems.num_graphs} training systems '
@@ -146,12 +152,11 @@ class ExpectationMaximisation:
                 max_starts=self.settings.max_starts, terms=self.settings.terms,
                 on_start=on_start, on_step=on_step, on_iteration=on_iteration)
         module.record_terms()
-        if not found.confirmed:
+        if not found.confirmed and len(found.starts) > 1:
             warnings.warn(
                 f"Of {len(found.starts)} starts, one alone found these laws; "
                 f"compare the held-out cost with another seed's.", stacklevel=2)
-        _write_history(pd.DataFrame(rows), self.out)
-        return module.eval()
+        return module.eval(), pd.DataFrame(rows)
 
     def distil(self, module: RelationalInference,
                resume: bool = False) -> RelationalInference:

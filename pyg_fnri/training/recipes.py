@@ -329,14 +329,15 @@ class EMSettings:
 
     Args:
         num_fitted: Training systems that laws and graphs are fitted on.
-        num_pilot: Systems that starts are tried on, and held out.
+        num_pilot: Systems that starts are tried on, and held out, at the most.
         max_starts: Starts at the most.
         num_distilled: Training systems whose graphs the encoder learns, or 0.
         distilled_steps: Steps of the optimiser in which it does.
         interval: Time between two frames, by default as the data tell.
-        half_width: Distance from the origin to a wall, 0 for none; by default
-            the simulation's.
-        terms: Names of terms that may be added to central laws, or 'auto'.
+        half_width: Distance from the origin to each wall; by default the
+            simulation's. Where it is 0 or unknown, the data tell of walls.
+        terms: What may be added to central laws: names of terms, 'one-way',
+            'finer-tables', or 'auto' for all; empty for none.
     """
     num_fitted: int = 1_000
     num_pilot: int = 100

@@ -33,7 +33,7 @@ def test_other_features_are_of_first_order():
     assert found == dict(order=1, circle=True, measured=True, num_constants=1,
                          terms=['drive'])
     found, = find_motions(Data(x[..., :2]), 0.1)
-    assert found['terms'] == ['own rate']
+    assert found['terms'] == ['own-rate']
     with pytest.raises(ValueError, match='at 0.50 times'):
         find_motions(Data(x), 0.2)
     # Positions without velocities, and a single feature.

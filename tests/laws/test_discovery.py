@@ -195,7 +195,7 @@ def test_phases_alone_tell_who_is_coupled():
     data = Batch.from_data_list(list(map(from_trajectory, x, graphs)))
     latent = CategoricalLatent([2], drop_null=True)
     scaling = StandardScaling(2).fit(data.x)
-    layer = rate_laws(1, scaling, interval=0.1, circle=True, terms=['own rate'])
+    layer = rate_laws(1, scaling, interval=0.1, circle=True, terms=['own-rate'])
     model = RelationalAutoEncoder(torch.nn.Identity(), latent,
                                   RolloutDecoder(layer), scaling)
     model.encoder.forward = lambda x, edges: torch.zeros(edges.size(1), 2)

@@ -38,8 +38,8 @@ def test_what_systems_have_besides_central_laws_stays():
 
 
 def test_tables_get_finer_where_laws_bend():
-    module, data, steps = discover(SINE, terms=('drag', 'finer tables'))
-    assert steps[0].term == 'finer tables' and steps[0].kept
+    module, data, steps = discover(SINE, terms=('drag', 'finer-tables'))
+    assert steps[0].term == 'finer-tables' and steps[0].kept
     layer = module.model.decoder.layer
     assert layer.law.num_knots == module.config.laws['num_knots'] > 26
     distance = torch.linspace(0.5, 4.0, 40)
@@ -52,7 +52,8 @@ def test_tables_get_finer_where_laws_bend():
 
 
 def test_terms_that_are_not_known_are_refused():
-    with pytest.raises(ValueError, match='charm.*drag.*one-way, finer tables'):
+    with pytest.raises(ValueError, match='charm.*drag.*one-way, finer-tables, '
+                       'gravity'):
         discover(SINE, 2, terms=['charm'])
 
 

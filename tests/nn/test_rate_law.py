@@ -86,7 +86,7 @@ def test_evidence_agrees_with_the_layer(oscillators, terms, undirected):
 
 def test_own_rates_explain_themselves(oscillators):
     x, edge_index, weight = oscillators
-    layer = make_layer(2, circle=True, terms=['own rate'])
+    layer = make_layer(2, circle=True, terms=['own-rate'])
     choices = find_choices(edge_index, True)
     path = rate_path(layer, [x[..., :2]])
     errors = ImpulseEvidence(Transitions(path, choices),
@@ -121,7 +121,7 @@ def test_rates_of_its_own_are_read_off_and_predicted():
     x = torch.from_numpy(system.simulate(graph, 0)[0])
     frequency, edge_index = x[:, 0, 3:], fully_connected(5)
     model = FNRI(2, 49, [2], 8, drop_null=True, scaling=StandardScaling(2))
-    layer = rate_laws(1, model.scaling, circle=True, terms=['own rate'])
+    layer = rate_laws(1, model.scaling, circle=True, terms=['own-rate'])
     layer.law.stretch(np.pi)
     layer.law.value.data.copy_(-layer.law.knots.sin())
     model.decoder = RolloutDecoder(layer)

@@ -134,7 +134,8 @@ def test_order_of_dynamics_is_found(tmp_path, monkeypatch, capsys):
         fit.fit_units()
         for _ in range(3):
             fit.maximise(AnnealingStep(0.01, 0.0), torch.Generator())
-        return module.eval()
+        columns = ['iteration', 'changed', 'cost', 'accuracy']
+        return module.eval(), pd.DataFrame([[1, 0., 0., 1.]], columns=columns)
 
     monkeypatch.setattr(ExpectationMaximisation, '_find_laws', fitted)
     config = Config(4, 49, [2], recipe='em', options={'hidden_channels': 8})
