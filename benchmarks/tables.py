@@ -9,6 +9,7 @@ import json
 import math
 import platform
 import re
+import subprocess
 import sys
 import time
 import traceback
@@ -109,8 +110,10 @@ def provenance() -> dict[str, Any]:
     info = Path('/proc/cpuinfo')
     text = info.read_text() if info.exists() else ''
     names = re.findall('model name\\s*: (.*)', text)
-    out = dict(pyg_fnri=__version__, torch=str(torch.__version__),
-               python=platform.python_version(),
+    commit = subprocess.run(['git', 'describe', '--always', '--dirty'],
+                            capture_output=True, text=True, check=False)
+    out = dict(pyg_fnri=__version__, commit=commit.stdout.strip(),
+               torch=str(torch.__version__), python=platform.python_version(),
                num_threads=torch.get_num_threads(),
                processor=[*names, platform.processor()][0])
     if torch.cuda.is_available():

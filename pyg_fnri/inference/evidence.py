@@ -9,7 +9,7 @@ from torch_geometric.utils import degree
 
 from pyg_fnri.inference.likelihood import Objective
 from pyg_fnri.nn import LinearStep, OverLinearStep, RelationalAutoEncoder
-from pyg_fnri.nn.latent import Latent, reverse_edges
+from pyg_fnri.nn.latent import reverse_edges
 
 
 class Pairs(NamedTuple):
@@ -40,12 +40,6 @@ def find_choices(edge_index: Tensor, undirected: bool) -> Pairs:
     mutual = reverse != edge
     return Pairs(edge, reverse, sender, receiver, mutual,
                  _rounds(sender, receiver, mutual, edge_index))
-
-
-def all_types(latent: Latent) -> Tensor:
-    """All combinations of types, :obj:`[M, num_layers]`, nulls first."""
-    types = [torch.arange(k) for k in latent.num_edge_types]
-    return torch.cartesian_prod(*types).view(-1, len(types))
 
 
 def _rounds(sender: Tensor, receiver: Tensor, mutual: Tensor,

@@ -6,8 +6,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.data import check_edges
-from pyg_fnri.inference.evidence import Evidence, all_types, find_choices
+from pyg_fnri.inference.evidence import Evidence, find_choices
 from pyg_fnri.inference.likelihood import Objective
+from pyg_fnri.metrics.relabelling import all_joint_types
 from pyg_fnri.nn import RelationalAutoEncoder
 
 NOT_FINITE = ("The decoder's predictions are not finite; check its weights or "
@@ -40,7 +41,8 @@ class GraphSearch:
             'batch', torch.zeros_like(data.x[:, 0, 0], dtype=torch.long))
         self.num_systems = int(self.system.max()) + 1
         self.choices = find_choices(data.edge_index, latent.undirected)
-        self.types = all_types(latent).to(data.x.device)  # [M, num_layers]
+        self.types = all_joint_types(latent.num_edge_types).to(
+            data.x.device)  # [M, num_layers], nulls first
         self.options = latent.encode_types(self.types).to(data.x.dtype)
         #: The encoder's log-probability of each layer's types, [V, K_a] each,
         #: and of options, [V, M].

@@ -9,9 +9,8 @@ from torch_geometric.data import Data
 from pyg_fnri.inference.likelihood import AnnealingStep, without_prior
 from pyg_fnri.laws.disentangle import MAX_ROUNDS
 from pyg_fnri.laws.fit import EM_ANNEALING, Progress, fit_force_laws
-from pyg_fnri.laws.selection import (FINER, GRAVITY, LITTLE, ONE_WAY, Step,
-                                     select_terms)
-from pyg_fnri.laws.starts import Pilot, Start, align
+from pyg_fnri.laws.selection import LITTLE, Step, select_terms
+from pyg_fnri.laws.starts import FINER, GRAVITY, ONE_WAY, Pilot, Start, align
 from pyg_fnri.laws.straight import can_be_straight, start_straight
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder
 

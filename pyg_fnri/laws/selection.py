@@ -11,14 +11,10 @@ from pyg_fnri.laws.fit import LawFit
 from pyg_fnri.laws.missing_terms import (MIN_SIZE, Estimate, clearly_above,
                                          find_missing_terms, leaves_unexplained,
                                          mean_of_systems)
-from pyg_fnri.laws.starts import (Candidate, Pilot, later_scores, num_seen,
-                                  seen_transitions)
+from pyg_fnri.laws.starts import (FINER, GRAVITY, ONE_WAY, Candidate, Pilot,
+                                  later_scores, num_seen, seen_transitions)
 
-#: The names under which graphs become directed, and tables of laws finer.
-ONE_WAY, FINER = 'one-way', 'finer-tables'
-#: That of a term for masses that are given.
-GRAVITY = 'gravity'
-#: Distances in the finest ones.
+#: Distances in the finest tables.
 MAX_KNOTS = 101
 #: The least gain that counts, as a share of what laws explain: without noise,
 #: trifles gain as well.
@@ -79,7 +75,7 @@ def select_terms(
             trials = []
             for name in _missing(pilot, best, names, all_of_them):
                 pilot.adopt(best)
-                _add(pilot, name)
+                pilot.add(name)
                 pilot.fit.anneal(REANNEALING, pilot.generator)
                 trials.append((name, pilot.judged()))
             if not trials:
@@ -95,7 +91,7 @@ def select_terms(
                                                      or was_directed):
                 continue
             pilot.adopt(best)
-            _drop(pilot, name)
+            pilot.drop(name)
             pilot.fit.anneal(REANNEALING, pilot.generator)
             trial = pilot.judged()
             best = best if note([name], best, trial) else trial
@@ -112,7 +108,7 @@ def select_terms(
         if not several or len(best.scores.laws) < MIN_SYSTEMS:
             return best
         for name in several:
-            _add(pilot, name)
+            pilot.add(name)
         _, trial, _ = pilot.start(range(1, max_starts + 1), annealing,
                                   MAX_ROUNDS)
         if trial is None:
@@ -131,26 +127,6 @@ def select_terms(
     return best, steps
 
 
-def _add(pilot: Pilot, name: str) -> None:
-    layer = pilot.fit.layer
-    if name == ONE_WAY:
-        pilot.turn(undirected=False)
-    elif name == FINER:
-        layer.resample(2 * layer.law.num_knots - 1)
-    else:
-        pilot.add(name)
-
-
-def _drop(pilot: Pilot, name: str) -> None:
-    layer = pilot.fit.layer
-    if name == ONE_WAY:
-        pilot.turn(undirected=True)
-    elif name == FINER:
-        layer.resample((layer.law.num_knots + 1) // 2)
-    else:
-        pilot.drop(name)
-
-
 def _size(pilot: Pilot, names: Sequence[str], candidate: Candidate) -> float:
     """What laws say differently without some terms, in typical changes by
     forces, a mean."""
@@ -163,7 +139,7 @@ def _size(pilot: Pilot, names: Sequence[str], candidate: Candidate) -> float:
     pilot.adopt(candidate)
     before = explained()
     for name in names:
-        _drop(pilot, name)
+        pilot.drop(name)
     return (explained() - before).abs().mean().item()
 
 
@@ -203,7 +179,7 @@ def _missing(pilot: Pilot, best: Candidate, names: Sequence[str],
     pilot.adopt(best)
     if (FINER in names and best.num_knots < MAX_KNOTS
             and not explains_all(pilot.judge.evidence(), channels)):
-        _add(pilot, FINER)
+        pilot.add(FINER)
         pilot.fit.maximise(REANNEALING[-1], pilot.generator)
         if leads(pilot.judge):
             missing.append(FINER)

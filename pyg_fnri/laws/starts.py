@@ -19,6 +19,10 @@ from pyg_fnri.laws.fit import LawFit, State, fit_range, mean_by_system
 from pyg_fnri.metrics import assign
 from pyg_fnri.nn import RelationalAutoEncoder
 
+#: The names under which graphs become directed, and tables of laws finer.
+ONE_WAY, FINER = 'one-way', 'finer-tables'
+#: That of a term for masses that are given.
+GRAVITY = 'gravity'
 #: Share of what the better of two starts explains, in nat, that the worse one
 #: has to explain to confirm it, and of the interactions that they have in
 #: common.
@@ -84,9 +88,14 @@ class Pilot:
         return self._fits[undirected]
 
     def add(self, name: str) -> None:
+        """Adds a term, or has graphs be directed, or tables finer."""
         layer = self.fit.layer
+        if name == ONE_WAY:
+            return self.turn(undirected=False)
+        if name == FINER:
+            return layer.resample(2 * layer.law.num_knots - 1)
         layer.add_term(name)
-        if name == 'gravity':
+        if name == GRAVITY:
             for fit in self._both():
                 fit.transitions.source = fit.mass.clone()
         if name in layer.laws:
@@ -94,11 +103,16 @@ class Pilot:
             fit_range(law, self.fit.transitions, term)
 
     def drop(self, name: str) -> None:
-        self.fit.layer.drop_term(name)
+        layer = self.fit.layer
+        if name == ONE_WAY:
+            return self.turn(undirected=True)
+        if name == FINER:
+            return layer.resample((layer.law.num_knots + 1) // 2)
+        layer.drop_term(name)
         for fit in self._both():
             if name == 'response':
                 fit.transitions.mass = fit.mass.clone()
-            if name == 'gravity':
+            if name == GRAVITY:
                 fit.transitions.source = torch.ones_like(fit.mass)
 
     def turn(self, undirected: bool) -> None:

@@ -82,12 +82,6 @@ class EdgeAccuracy(Metric):
         return EdgeAccuracyResult(confusion.trace().double() / total,
                                   tuple(layers / total), relabelling)
 
-    def __repr__(self) -> str:
-        return (f'{type(self).__name__}(num_edge_types='
-                f'{list(self.num_edge_types)}, predicted_edge_types='
-                f'{list(self.predicted_edge_types)}, '
-                f'fixed_null={self.fixed_null})')
-
 
 class JointEdgeAccuracy(EdgeAccuracy):
     """The edge accuracy of the paper's published code: the best of *all*

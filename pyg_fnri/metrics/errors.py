@@ -53,9 +53,6 @@ class RolloutMSE(Metric):
     def compute(self) -> dict[int, Tensor]:
         return dict(zip(self.horizons, self.squared_error / self.num_values))
 
-    def __repr__(self) -> str:
-        return f'{type(self).__name__}(horizons={self.horizons})'
-
 
 def relative_law_error(distance: Any, learned: Any, true: Any,
                        seen: Any) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Decoders: past states and a graph in, the states that follow out."""
 from abc import ABC, abstractmethod
-from typing import Optional
 
 import torch
 from torch import Tensor
@@ -29,10 +28,10 @@ class Decoder(torch.nn.Module, ABC):
         :obj:`pred_steps` steps."""
 
     @abstractmethod
-    def one_step(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
-                 frame: Optional[Tensor] = None) -> Tensor:
-        """Predicts :obj:`x[:, frame + 1]`, by default of all frames, each by
-        one step from the true past."""
+    def one_step(self, x: Tensor, edge_index: Tensor,
+                 edge_attr: Tensor) -> Tensor:
+        """Predicts frames 1, ..., T - 1, each by one step from the true past.
+        """
 
     @abstractmethod
     def predict(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
@@ -61,12 +60,9 @@ class RolloutDecoder(Decoder):
         out = torch.stack(states, dim=2).flatten(1, 2)
         return out[:, :num_steps]
 
-    def one_step(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
-                 frame: Optional[Tensor] = None) -> Tensor:
-        state = x[:, :-1]
-        if frame is not None:
-            state = state.index_select(1, frame)
-        return self.step(state, edge_index, edge_attr)
+    def one_step(self, x: Tensor, edge_index: Tensor,
+                 edge_attr: Tensor) -> Tensor:
+        return self.step(x[:, :-1], edge_index, edge_attr)
 
     def predict(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                 num_steps: int) -> Tensor:

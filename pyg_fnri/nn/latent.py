@@ -91,9 +91,6 @@ class Latent(torch.nn.Module, ABC):
             return logits
         return (logits + logits[reverse_edges(edge_index)]) / 2
 
-    def extra_repr(self) -> str:
-        return f"{self.num_edge_types}, undirected={self.undirected}"
-
 
 class CategoricalLatent(Latent):
     r"""A categorical distribution per edge and layer-graph (section 2.1),
@@ -151,10 +148,6 @@ class CategoricalLatent(Latent):
 
     def _split(self, logits: Tensor) -> Sequence[Tensor]:
         return logits.split(self.num_edge_types, dim=-1)
-
-    def extra_repr(self) -> str:
-        return (f"{self.num_edge_types}, drop_null={self.drop_null}, "
-                f"prior={self.prior}, undirected={self.undirected}")
 
 
 class SigmoidLatent(Latent):

@@ -106,11 +106,10 @@ class RecurrentDecoder(Decoder):
         out = self._run(x, seen, edge_index, edge_attr, num_steps)
         return torch.stack(out, dim=1)
 
-    def one_step(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
-                 frame: Optional[Tensor] = None) -> Tensor:
+    def one_step(self, x: Tensor, edge_index: Tensor,
+                 edge_attr: Tensor) -> Tensor:
         # The memory of a frame is made by all frames before.
-        out = self(x, edge_index, edge_attr, pred_steps=1)
-        return out if frame is None else out.index_select(1, frame)
+        return self(x, edge_index, edge_attr, pred_steps=1)
 
     def predict(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                 num_steps: int) -> Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from pyg_fnri.datasets.spec import Systems, frame_interval
+from pyg_fnri.datasets.stored import check_choice
 from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, RelationalAutoEncoder,
                          RolloutDecoder)
 from pyg_fnri.nn.models import MODELS
@@ -54,12 +55,13 @@ class Config:
         for of in fields(self):
             value = _plain(of.name, getattr(self, of.name))
             object.__setattr__(self, of.name, value)
-        _check_name('model', self.model, MODELS)
-        _check_name('regime', self.regime, REGIMES)
-        _check_name('recipe', self.recipe, RECIPES)
+        check_choice('model', self.model, list(MODELS))
+        check_choice('regime', self.regime, list(REGIMES))
+        check_choice('recipe', self.recipe, list(RECIPES))
         known = [of.name for of in fields(RECIPES[self.recipe])]
         for option in self.options:
-            _check_name(f"option of the recipe '{self.recipe}'", option, known)
+            check_choice(f'an option of the recipe {self.recipe}', option,
+                         list(known))
 
     @classmethod
     def for_dataset(cls, dataset: Systems, num_observed: int,
@@ -122,9 +124,3 @@ def _plain(name: str, value: Any) -> Any:
         raise TypeError(f"{name} holds {value!r}, which a checkpoint cannot; "
                         f"give it as numbers, texts and lists.")
     return value
-
-
-def _check_name(kind: str, name: str, known: Any) -> None:
-    if name not in known:
-        raise ValueError(f"Unknown {kind} {name!r}; expected one of "
-                         f"{', '.join(map(repr, known))}.")

@@ -8,10 +8,10 @@ from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.inference import AnnealingStep, refine
-from pyg_fnri.inference.evidence import all_types
 from pyg_fnri.laws import discover_force_laws
 from pyg_fnri.laws.fit import LawFit, State
 from pyg_fnri.laws.starts import align, held_out_scores
+from pyg_fnri.metrics.relabelling import all_joint_types
 from pyg_fnri.nn import (CategoricalLatent, RelationalAutoEncoder,
                          RolloutDecoder, SigmoidLatent, StandardScaling)
 from pyg_fnri.nn.rate_law import rate_laws
@@ -138,7 +138,7 @@ def test_graphs_come_from_other_frames_than_the_cost(systems, make_model):
 
 
 def make_search(latent, log_posterior):
-    types = all_types(latent)
+    types = all_joint_types(latent.num_edge_types)
     return SimpleNamespace(types=types, options=latent.encode_types(types),
                            log_posterior=log_posterior)
 

@@ -5,9 +5,9 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.inference import AnnealingStep
-from pyg_fnri.inference.evidence import all_types
 from pyg_fnri.laws.disentangle import bases, disentangle, in_basis, nearest
 from pyg_fnri.laws.fit import LawFit
+from pyg_fnri.metrics.relabelling import all_joint_types
 from pyg_fnri.nn import CategoricalLatent
 
 LAST = AnnealingStep(0.002, 0.0)
@@ -52,7 +52,8 @@ def test_what_is_right_stays(batch, make_model):
                                            ([3], 1), ([3, 2], 38)])
 def test_bases_and_the_nearest_options(sizes, number):
     latent = CategoricalLatent(sizes, drop_null=True)
-    options = latent.encode_types(all_types(latent)).float()
+    options = latent.encode_types(all_joint_types(
+        latent.num_edge_types)).float()
     found = bases(options)
     eye = torch.eye(options.size(1))
     assert len(found) == number and torch.equal(found[0], eye)

@@ -42,9 +42,6 @@ def test_predictions_from_the_last_state_and_from_each_frame(decoder, graph):
     assert torch.equal(decoder.predict(history, *graph, num_steps=8), out)
     out = decoder.one_step(x, *graph)
     torch.testing.assert_close(out, decoder(x, *graph, pred_steps=1))
-    frame = torch.tensor([7, 0, 3, 3])
-    torch.testing.assert_close(decoder.one_step(x, *graph, frame=frame),
-                               out[:, frame])
 
 
 @pytest.mark.slow
