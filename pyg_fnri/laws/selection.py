@@ -121,9 +121,10 @@ def select_terms(
         best = forward(best)
     pilot.adopt(best)
     if leaves_unexplained(pilot.judge, pilot.judge.search.channels):
-        best = backward(
-            forward(together(best),
-                    len(best.scores.laws) >= MIN_SYSTEMS))
+        best = forward(together(best), len(best.scores.laws) >= MIN_SYSTEMS)
+    turned = not (best.undirected or was_directed)
+    if len(best.terms) - len(given) + turned > 1:
+        best = backward(best)  # What led early may be of no use in the end.
     return best, steps
 
 
