@@ -119,11 +119,11 @@ def test_tables_of_committed_results(tmp_path):
     cells = load_results(RESULTS)[['dataset', 'model', 'regime', 'seed']]
     assert {'-'.join(map(str, row)) for row in cells.to_numpy()} == names
     main([
-        '--table', '1', '2', '3', 'laws', '--figure', 'compression',
+        '--table', '1', '2', '3', 'laws', 'nri', '--figure', 'compression',
         '--report-only', '--results',
         str(tmp_path)
     ])
     made = [*(tmp_path / 'laptop').glob('*.md')]
-    assert len(made) == 5
+    assert len(made) == 6
     for path in made:
         assert path.read_text() == (RESULTS / path.name).read_text()
