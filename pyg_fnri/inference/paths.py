@@ -92,10 +92,9 @@ def _through_nearest(position: Tensor, time: Tensor) -> Tensor:
     first = (before - (size - 1) // 2).clamp(0, num_frames - size)
     place = (before - first).unsqueeze(-1) + time.double()  # [T - 1, P]
     node = torch.arange(size, device=position.device)
-    factor = (place.unsqueeze(-1).unsqueeze(-1) -
-              node) / (node.unsqueeze(-1) - node).masked_fill(
-                  torch.eye(size, dtype=torch.bool, device=node.device), 1)
     same = torch.eye(size, dtype=torch.bool, device=node.device)
+    factor = (place.unsqueeze(-1).unsqueeze(-1) -
+              node) / (node.unsqueeze(-1) - node).masked_fill(same, 1)
     weight = factor.masked_fill(same, 1).prod(-1)  # [T - 1, P, size]
     nearest = position.unfold(1, size, 1)[:, first]  # [num_nodes, T - 1, D, _]
     return torch.einsum('ntds,tps->ntpd', nearest, weight.to(position))

@@ -254,12 +254,12 @@ def _judge(model: RelationalAutoEncoder, data: Batch) -> _Judged:
     unseen = told.square().sum((0, 3, 4)) < LEAST_SEEN
     later = fit.transitions.take(slice(first, None))
     # Where pairs act that were not seen before, graphs are not to blame.
-    effect = ImpulseEvidence(later, fit.layer).effect
-    acts = (effect.abs().amax(-1) > MAX_UNEXPLAINED) & unseen.unsqueeze(-1)
+    evidence = ImpulseEvidence(later, fit.layer)
+    acts = (evidence.effect.abs().amax(-1)
+            > MAX_UNEXPLAINED) & unseen.unsqueeze(-1)
     acts, choices = acts.any(1), later.choices
     for end, part in ((choices.receiver, acts),
                       (choices.sender, acts & choices.mutual.unsqueeze(-1))):
         later.valid = later.valid & (scatter(part.long(), end, dim=0,
                                              dim_size=len(later.valid)) == 0)
-    evidence = ImpulseEvidence(later, fit.layer)
     return _Judged(fit, evidence, channels, unseen)
