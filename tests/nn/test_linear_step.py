@@ -145,7 +145,7 @@ def test_walls_are_found_where_there_are_some_only():
     x = bouncing()
     step = LinearStep(4).fit(x)
     upper, lower = step.walls.upper, step.walls.lower
-    assert 0.99 < upper[0] <= 1 and -1 <= lower[0] < -0.99
+    assert abs(upper[0] - 1) < 1e-3 and abs(lower[0] + 1) < 1e-3
     assert upper[1] == INF and lower[1] == -INF
     # The states that were turned back do not bend the line.
     expected = torch.zeros(4, 4)
@@ -160,3 +160,11 @@ def test_walls_are_found_where_there_are_some_only():
     # Free space has none.
     walls = LinearStep(4).fit(bouncing(half_width=1e6)).walls
     assert walls.upper.isinf().all() and walls.lower.isinf().all()
+
+
+def test_walls_are_where_they_are_seen_with_noise():
+    x = bouncing()
+    walls = LinearStep(4).fit(x + 0.03 * torch.randn_like(x)).walls
+    assert (x[..., 0].max() < 1) and abs(walls.upper[0] - 1) < 0.01
+    assert abs(walls.lower[0] + 1) < 0.01
+    assert walls.upper[1] == INF and walls.lower[1] == -INF
