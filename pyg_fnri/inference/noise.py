@@ -1,4 +1,6 @@
 """Noise in observed frames: what errors of successive steps have in common."""
+from typing import Optional
+
 import torch
 from torch import Tensor
 
@@ -22,11 +24,28 @@ def decorrelated(evidence: ImpulseEvidence, errors: Tensor) -> ImpulseEvidence:
     With :math:`L L^T` the covariance of a particle's steps (a band of
     :data:`NUM_LAGS`, none across walls and gaps), :math:`L^{-1} \mathbf{e}` is
     independent."""
-    correlation = autocorrelation(errors, evidence.transitions)
+    band = _band(errors, evidence.transitions)
+    return evidence if band is None else DecorrelatedEvidence(evidence, band)
+
+
+def _band(errors: Tensor, transitions: Transitions) -> Optional[Tensor]:
+    """Correlations of steps 0, 1, ... apart, if errors alternate."""
+    correlation = autocorrelation(errors, transitions)
     if not bool((correlation < -NEGLIGIBLE).any()):
-        return evidence
-    band = torch.cat([torch.ones_like(correlation[:1]), correlation])
-    return DecorrelatedEvidence(evidence, band)
+        return None
+    return torch.cat([torch.ones_like(correlation[:1]), correlation])
+
+
+def independent_errors(
+        errors: Tensor,
+        transitions: Transitions) -> tuple[Tensor, Tensor | float]:
+    """Errors :obj:`[num_nodes, T, F]` as :func:`decorrelated` makes them, and
+    what that adds to their negative log-likelihood, in nat."""
+    band = _band(errors, transitions)
+    if band is None:
+        return errors, 0.0
+    factor = factorise(transitions, band).to(errors)
+    return solve(factor, errors), factor[:, :, 0].log()
 
 
 def autocorrelation(errors: Tensor, transitions: Transitions) -> Tensor:

@@ -116,8 +116,11 @@ def select_terms(
         return trial if note(several, trial, best) else best
 
     was_directed = not best.undirected
-    # Where laws explain hardly anything, no term alone mends them.
-    if best.scores.cost < LITTLE:
+    pilot.adopt(best)
+    # Where laws explain hardly anything, no term alone mends them; but where
+    # noise is strong, no more can be explained.
+    if best.scores.cost < LITTLE or not leaves_unexplained(
+            pilot.judge, pilot.judge.search.channels):
         best = forward(best)
     pilot.adopt(best)
     if leaves_unexplained(pilot.judge, pilot.judge.search.channels):

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from pyg_fnri.inference.impulses import Transitions
 from pyg_fnri.inference.likelihood import (AnnealingStep, cauchy_nll,
                                            cauchy_width, without_prior)
+from pyg_fnri.inference.noise import independent_errors
 from pyg_fnri.inference.paths import GAP
 from pyg_fnri.inference.refine import ANNEALING, find_graphs
 from pyg_fnri.inference.search import GraphSearch
@@ -29,6 +30,9 @@ GRAVITY = 'gravity'
 AGREEING, IN_COMMON = 0.95, 0.8
 #: The share in common from which on costs differ by trifles.
 SAME = 0.98
+#: Searches for a held-out system's graph anew: one that is stuck says nothing
+#: about laws.
+NUM_RESTARTS = 4
 #: Steps in a nat: sums of integers are exact, so ties of orders are found.
 RESOLUTION = 2**20
 
@@ -228,7 +232,7 @@ def held_out_scores(judge: LawFit, generator: torch.Generator) -> Scores:
     transitions.mass = judge.mass.clone()
     seen = judge.evidence(seen_transitions(transitions))
     search.choice = search.draw(generator)
-    find_graphs(search, seen, without_prior(ANNEALING), 0, generator)
+    find_graphs(search, seen, without_prior(ANNEALING), NUM_RESTARTS, generator)
     transitions.mass = seen.transitions.mass
     return later_scores(judge)
 
@@ -240,10 +244,10 @@ def later_scores(judge: LawFit) -> Scores:
     channels = judge.search.channels
     for graph in (channels, torch.zeros_like(channels)):
         evidence = judge.evidence(later.followed(judge.layer, graph))
-        errors = evidence.errors(graph)
+        errors, log_scale = independent_errors(evidence.errors(graph), later)
         width = torch.stack(
             [cauchy_width(part) for part in errors[later.valid].unbind(-1)])
-        surprise = cauchy_nll(errors, width) + evidence.log_scale
+        surprise = (cauchy_nll(errors, width) + evidence.log_scale + log_scale)
         surprise = surprise.mean(-1) * later.valid
         nll.append(
             mean_by_system(surprise.sum(-1), later.valid.sum(-1),

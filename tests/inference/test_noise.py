@@ -78,3 +78,15 @@ def test_what_many_steps_add_up_to_is_never_exact():
                 covariance += band.diag(lag) + band.diag(-lag)
             least = torch.linalg.eigvalsh(covariance)[0]
             assert least > 0.99 * noise.LEAST_VARIANCE
+
+
+def test_errors_alone_are_made_independent_and_are_as_likely_as_said():
+    errors = steps(400, 30, 1, 0.5)
+    found, log_scale = noise.independent_errors(errors, seen(errors))
+    assert autocorrelation(found, seen(found)).abs().max() < 0.05
+    normal = torch.distributions.Normal(0, errors.std())
+    assert (
+        log_scale -
+        normal.log_prob(found)).mean() < -normal.log_prob(errors).mean() - 0.05
+    walk = steps(400, 30, 0, 1)
+    assert noise.independent_errors(walk, seen(walk))[0] is walk

@@ -12,9 +12,9 @@ from pyg_fnri.training import Config, build_module
 SINE = outside.CASES['sine'].kind
 
 
-def discover(kind, num_systems=40, **kwargs):
+def discover(kind, num_systems=40, noise=0.0, **kwargs):
     """Laws of a kind of systems from scratch, and what was tried."""
-    data = kind.systems(num_systems, 0, 0.0)
+    data = kind.systems(num_systems, 0, noise)
     motion, = find_motions(data, kind.interval)
     laws = dict(interval=kind.interval, half_width=kind.box, **motion)
     config = Config(data.x.size(-1), 49, [2] * len(kind.laws), laws=laws)
@@ -55,6 +55,14 @@ def test_terms_that_are_not_known_are_refused():
     with pytest.raises(ValueError, match='charm.*drag.*one-way, finer-tables, '
                        'gravity'):
         discover(SINE, 2, terms=['charm'])
+
+
+@pytest.mark.slow
+def test_noise_hides_no_term():
+    module, _, steps = discover(Kind(TWO, plus(outside.drag)), 100, noise=0.02)
+    assert [step.term for step in steps if step.kept] == ['drag']
+    found = module.model.decoder.layer.coefficients['drag'].tolist()
+    assert found == pytest.approx([-0.2, 0, 0], abs=0.05)
 
 
 @pytest.mark.slow
