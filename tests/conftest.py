@@ -2,6 +2,7 @@
 import io
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
+import pyg_fnri.laws
+import pyg_fnri.training.em
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.nn.reference import from_reference_checkpoint
@@ -90,6 +93,19 @@ def pictures_drawn_once():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, 'savefig', save)
+        yield
+
+
+@pytest.fixture(scope='module')
+def laws_sought_briefly():
+    """Laws from scratch take few steps: tests/laws says how good they are."""
+    brief = partial(pyg_fnri.laws.discover_force_laws,
+                    annealing=pyg_fnri.laws.EM_ANNEALING[::3], num_pilot=8,
+                    max_starts=2, max_rounds=0, terms=())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pyg_fnri.laws.fit, 'MAX_SEARCHES', 1)
+        for module in (pyg_fnri.laws, pyg_fnri.training.em):
+            patch.setattr(module, 'discover_force_laws', brief)
         yield
 
 

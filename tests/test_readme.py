@@ -36,7 +36,7 @@ def one_thread():
 
 
 @pytest.fixture
-def run_blocks(tmp_path, monkeypatch, one_thread):
+def run_blocks(tmp_path, monkeypatch, one_thread, laws_sought_briefly):
     """Runs all Python blocks of a document, as one module."""
     def run(name):
         text = TEXTS[name]

@@ -12,7 +12,7 @@ from pyg_fnri.training import Config, build_module
 SINE = outside.CASES['sine'].kind
 
 
-def discover(kind, num_systems=40, noise=0.0, **kwargs):
+def discover(kind, num_systems=24, noise=0.0, **kwargs):
     """Laws of a kind of systems from scratch, and what was tried."""
     data = kind.systems(num_systems, 0, noise)
     motion, = find_motions(data, kind.interval)
@@ -38,7 +38,7 @@ def test_what_systems_have_besides_central_laws_stays():
 
 
 def test_tables_get_finer_where_laws_bend():
-    module, data, steps = discover(SINE, terms=('drag', 'finer-tables'))
+    module, data, steps = discover(SINE, 40, terms=('drag', 'finer-tables'))
     assert steps[0].term == 'finer-tables' and steps[0].kept
     layer = module.model.decoder.layer
     assert layer.law.num_knots == module.config.laws['num_knots'] > 26

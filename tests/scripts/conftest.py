@@ -10,8 +10,8 @@ SCRIPTS = Path(__file__).parents[2] / 'scripts'
 
 
 @pytest.fixture(scope='module', autouse=True)
-def quick_pictures(pictures_drawn_once):
-    """Scripts draw much of the same."""
+def quick(pictures_drawn_once, laws_sought_briefly):
+    """Scripts draw much of the same, and some look for laws."""
 
 
 @pytest.fixture(scope='session')

@@ -20,7 +20,7 @@ def test_result_has_its_seed_and_says_what_it_saw(script, tiny_run, tiny_root,
         '--checkpoint',
         str(tiny_run / 'best.ckpt'), '--root', tiny_root, '--out',
         str(tmp_path / 'new'), *SHORT, '--num-distilled', '0', '--half-width',
-        '0', '--seed', '5'
+        '0', '--seed', '5', '--terms', 'drag'
     ])
     files = {path.name for path in (tmp_path / 'new').iterdir()}
     assert files == {'laws.ckpt', 'em.csv', 'em.png', 'check.txt', 'best.ckpt'}

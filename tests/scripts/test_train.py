@@ -28,7 +28,8 @@ def em_arguments(tiny_arguments):
     return [
         *tiny_arguments, '--recipe', 'em', '--option', 'num_fitted=8',
         '--option', 'num_pilot=4', '--option', 'max_starts=2', '--option',
-        'num_distilled=16', '--option', 'distilled_steps=2'
+        'num_distilled=16', '--option', 'distilled_steps=2', '--option',
+        'terms='
     ]
 
 

@@ -16,12 +16,12 @@ from pyg_fnri.training import (Config, EMSettings, EncoderDistillation,
 # Of two starts, none of which comes far.
 pytestmark = pytest.mark.filterwarnings('ignore:Of . starts, one alone')
 
-SHORT = {'num_fitted': 8, 'num_pilot': 4, 'max_starts': 2}
+SHORT = {'num_fitted': 8, 'num_pilot': 4, 'max_starts': 2, 'terms': ()}
 SETTINGS = EMSettings(num_distilled=16, distilled_steps=4, **SHORT)
 
 
 @pytest.fixture(scope='module')
-def guess(train, tmp_path_factory, pictures_drawn_once):
+def guess(train, tmp_path_factory, pictures_drawn_once, laws_sought_briefly):
     """Where the model to start from is."""
     path = str(tmp_path_factory.mktemp('guess') / 'best.ckpt')
     save_checkpoint(build(train, options={'batch_size': 16}, seed=3), path)
