@@ -74,8 +74,8 @@ def systems(tiny_systems):
 
 @pytest.fixture(scope='session')
 def batch(systems):
-    """Half of them at once."""
-    return Batch.from_data_list(systems[:48])
+    """A third of them at once."""
+    return Batch.from_data_list(systems[:32])
 
 
 @pytest.fixture(scope='session')

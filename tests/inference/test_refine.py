@@ -31,7 +31,7 @@ def test_laws_mend_the_encoders_graph(batch, guess, make_model, to_types,
     edge_type, posterior, _ = refine(model, batch, num_restarts=0)
     assert share_right(edge_type, truth) > 0.97
     for layer, q in enumerate(posterior):
-        torch.testing.assert_close(q.sum(-1), torch.ones(960))
+        torch.testing.assert_close(q.sum(-1), torch.ones(640))
         sure = q.gather(1, edge_type[:, layer:layer + 1])
         assert (sure > 0.5).double().mean() > 0.99
     unchanged = refine(model, batch, annealing=[]).edge_type
@@ -101,7 +101,7 @@ def test_twice_the_mass_takes_twice_the_force(batch, guess, make_model):
 
 
 def test_samples_tell_noise_from_forces(systems, make_model, flip):
-    batch = noisy(systems[:48], 0.05)
+    batch = noisy(systems[:32], 0.05)
     model = make_model(flip(batch.edge_label, batch.edge_index, 0.1))
     edge_type, posterior, _ = sample_posterior(model, batch, 12, 8, 2)
     sure = torch.stack([q.max(-1).values for q in posterior]).prod(0).mean()

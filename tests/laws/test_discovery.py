@@ -55,7 +55,8 @@ def right(edge_type, label):
                for order in ([0, 1], [1, 0]))
 
 
-@pytest.mark.parametrize('swapped', [False, True])
+@pytest.mark.parametrize(
+    'swapped', [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_laws_and_graphs_from_scratch(systems, make_blank, swapped):
     batch = Batch.from_data_list(systems[:24])
     layers = [2, 3, 0, 1] if swapped else [0, 1, 2, 3]

@@ -155,7 +155,7 @@ def test_a_users_force_equals_a_plain_loop(num_dimensions):
     [([Spring(1e9), Charge()], dict(max_kick=np.inf,
                                     box_half_width=None), 'left the range'),
      (I_C, dict(speed=1e5), 'system 0 left the box'),
-     ([Charge()], dict(initial_position=np.zeros((70, 5, 2))), 'the range')])
+     (I_C, dict(initial_position=np.zeros((70, 5, 2))), 'the range')])
 def test_motion_that_steps_cannot_follow_is_an_error(forces, wrong, match):
     with pytest.raises(ValueError, match=match):
         simulate(forces, 70, num_steps=200, **wrong)
