@@ -82,7 +82,7 @@ def test_linear_networks_are_found_to_be_directed():
 
 @pytest.mark.slow
 def test_gravity_is_told_from_other_forces_of_known_masses():
-    module, data, steps = discover(outside.CASES['gravity'].kind)
+    module, data, steps = discover(outside.CASES['gravity'].kind, 40)
     assert [(s.term, s.kept) for s in steps] == [('gravity', True)]
     distance = torch.linspace(0.3, 2.0, 20)
     torch.testing.assert_close(
