@@ -32,8 +32,7 @@ from matplotlib.figure import Figure
 
 from pyg_fnri import evaluation
 from pyg_fnri.datasets.spec import Systems, box_half_width, open_dataset
-from pyg_fnri.evaluation.published import (ACCURACY, EDGE_TYPES, PARAMETERS,
-                                           ROLLOUT_MSE)
+from pyg_fnri.evaluation.report import ACCURACY, ROLLOUT_MSE
 from pyg_fnri.inference import refine
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.nn.models import MODELS
@@ -67,6 +66,26 @@ NRI = {
     'nri_charged_clamped_10': (86.2, 89.7),
     'kuramoto': (98.1, 99.3),
     'kuramoto_10': (82.8, 94.3)
+}
+#: The paper's table 3: data set -> model -> number of parameters of encoder
+#: and decoder.
+PARAMETERS: dict[str, dict[str, tuple[int, int]]] = {
+    'springs_charges': {
+        'nri': (710_660, 406_020),
+        'fnri': (710_660, 406_020),
+        'sfnri': (710_146, 269_828)
+    },
+    'springs_charges_fsprings': {
+        'nri': (711_688, 678_404),
+        'fnri': (711_174, 542_212),
+        'sfnri': (710_403, 337_924)
+    }
+}
+#: K as printed there, (2, 2) for 2+2; of sfNRI
+#: the number of its sigmoids, one for each layer of two types.
+EDGE_TYPES: dict[str, dict[str, tuple[int, ...]]] = {
+    'springs_charges': dict(nri=(4, ), fnri=(2, 2), sfnri=(2, )),
+    'springs_charges_fsprings': dict(nri=(8, ), fnri=(2, 2, 2), sfnri=(3, ))
 }
 #: Data sets, models and regimes of a table or figure.
 PARTS: dict[str, tuple[list[str], list[str], list[str]]] = {

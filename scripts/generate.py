@@ -19,7 +19,8 @@ from rich.console import Console
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.datasets.particle_systems import SPLITS
 from pyg_fnri.evaluation import make_table
-from pyg_fnri.evaluation.published import HORIZONS, ROLLOUT_MSE
+from pyg_fnri.evaluation.evaluate import HORIZONS
+from pyg_fnri.evaluation.report import ROLLOUT_MSE
 from pyg_fnri.metrics import RolloutMSE, static_rollout
 from pyg_fnri.nn import MinMaxScaling
 from pyg_fnri.training.cli import (OptionParser, SimulatedData,

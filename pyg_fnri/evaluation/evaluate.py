@@ -10,7 +10,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.datasets.spec import Systems, open_dataset
-from pyg_fnri.evaluation.published import HORIZONS
 from pyg_fnri.inference import Refined
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import (EdgePosterior, RolloutMSE, graph_report,
@@ -25,12 +24,14 @@ Graph = tuple[Tensor, Optional[Sequence[Tensor]]] | Refined
 #: Systems in a batch, as in the paper: whether batches agree about what the
 #: model's labels mean depends on it.
 BATCH_SIZE = 128
+#: Steps of rollouts in the paper's table 2.
+HORIZONS = (1, 10, 20)
 
 
 @torch.no_grad()
 def evaluate(model: RelationalAutoEncoder, batches: Iterable[Data],
              units: Scaling, num_edge_types: Sequence[int],
-             horizons: Sequence[int] = (1, 10, 20),
+             horizons: Sequence[int] = HORIZONS,
              infer: Optional[Callable[[Data], Graph]] = None,
              linear_step: Optional[LinearStep] = None) -> dict[str, Any]:
     """Measures a model on batches of systems: the graph is inferred from

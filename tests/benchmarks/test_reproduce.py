@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from reproduce import PARTS, cells_of, load_results, main
+from reproduce import (EDGE_TYPES, LAYERS, PARAMETERS, PARTS, cells_of,
+                       load_results, main)
+
+from pyg_fnri.nn import FNRI, NRI, SFNRI
 
 RESULTS = Path(__file__).parents[2] / 'results' / 'laptop'
 CELL = 'springs_charges-fnri-learned-0'
@@ -127,3 +130,16 @@ def test_tables_of_committed_results(tmp_path):
     assert len(made) == 6
     for path in made:
         assert path.read_text() == (RESULTS / path.name).read_text()
+
+
+@pytest.mark.parametrize('dataset', LAYERS)
+@pytest.mark.parametrize('name, model', [('nri', NRI), ('fnri', FNRI),
+                                         ('sfnri', SFNRI)])
+def test_parameters_of_table_3_are_those_of_our_models(dataset, name, model):
+    model = model(4, 49, [2] * len(LAYERS[dataset]))
+    assert PARAMETERS[dataset][name] == tuple(
+        sum(weight.numel() for weight in part.parameters())
+        for part in (model.encoder, model.decoder))
+    if name != 'sfnri':
+        assert list(EDGE_TYPES[dataset][name]) == model.latent.num_edge_types
+    assert sum(EDGE_TYPES[dataset][name]) == model.latent.num_logits

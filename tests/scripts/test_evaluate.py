@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pyg_fnri.evaluation import evaluate
-from pyg_fnri.evaluation.published import HORIZONS
+from pyg_fnri.evaluation.evaluate import HORIZONS
 from pyg_fnri.training import load_checkpoint
 
 RESULTS = {'metrics.json', 'trajectories.png', 'graph.png'}
