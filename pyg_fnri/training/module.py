@@ -63,22 +63,17 @@ class RelationalInference(pl.LightningModule):
         self.linear_step.fit(self.units(x))
         self.recipe.fit_units(self.model, x)
 
-    def true_types(self, batch: Data) -> Tensor:
-        """The true graph in the model's own layers and types (NRI's: one
-        layer of joint types), :obj:`[num_edges, num_layers]`."""
-        if 'edge_label' not in batch:
-            raise ValueError("These systems have no true graph edge_label; "
-                             "train without it, by the regime 'learned'.")
-        if self.model.latent.num_layers == len(self.config.num_edge_types):
-            return batch.edge_label
-        return joint_type(batch.edge_label,
-                          self.config.num_edge_types).unsqueeze(-1)
-
     def given_types(self, batch: Data) -> Tensor:
-        """The graphs of :attr:`target`, :obj:`[num_edges, num_layers]`."""
-        if self.target == 'edge_label':
-            return self.true_types(batch)
-        return batch[self.target]
+        """The graphs of :attr:`target` in the model's own layers and types
+        (NRI's: one layer of joint types), :obj:`[num_edges, num_layers]`."""
+        if self.target not in batch:
+            raise ValueError(f"These systems have no graph {self.target}; "
+                             f"train without it, by the regime 'learned'.")
+        types = batch[self.target]
+        if self.target != 'edge_label' or (self.model.latent.num_layers == len(
+                self.config.num_edge_types)):
+            return types
+        return joint_type(types, self.config.num_edge_types).unsqueeze(-1)
 
     def infer(self, batch: Data) -> tuple[Tensor, Optional[list[Tensor]]]:
         """The graph to predict with, and its posterior; None if given."""

@@ -100,7 +100,7 @@ def test_a_decoder_alone_is_given_the_graph(script, half_run, tiny_root,
     assert not any('accuracy' in key for key in metrics)
     module = load_checkpoint(checkpoint)
     report = evaluate(module.model, tiny_systems('test'), module.units, [2, 2],
-                      HORIZONS, lambda data: (module.true_types(data), None))
+                      HORIZONS, lambda data: (module.given_types(data), None))
     assert metrics['rollout_mse']['10'] == pytest.approx(
         report['rollout_mse'][10], rel=1e-4)
 

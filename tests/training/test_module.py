@@ -81,7 +81,7 @@ def test_validation_reports_the_accuracy_of_all_systems(trained, val):
     blank = validate(module, systems)  # No accuracy, rather than one of zero.
     assert blank == {k: v for k, v in report.items() if 'accuracy' not in k}
     with pytest.raises(ValueError, match="regime 'learned'"):
-        module.true_types(systems[0])
+        module.given_types(systems[0])
 
 
 def test_masses_are_known_in_training_and_validation(train, val):
