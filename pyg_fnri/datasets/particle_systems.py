@@ -22,18 +22,12 @@ from pyg_fnri.simulation import (Charge, FiniteSpring, Force, Kuramoto,
                                  NRISprings, SignedCharges, Spring, System,
                                  graph_keys)
 
-#: The paper's systems, I+C and I+C+F, by their forces.
-FORCES: dict[str, tuple[Force, ...]] = {
-    'springs_charges': (Spring(), Charge()),
-    'springs_charges_fsprings': (Spring(), Charge(), FiniteSpring())
-}
-
-#: All systems that have a name: the paper's, NRI's, and one of first order.
+#: All systems that have a name: the paper's I+C and I+C+F, NRI's, and one of
+#: first order.
 SYSTEMS: dict[str, System] = {
-    **{
-        name: Newtonian(forces)
-        for name, forces in FORCES.items()
-    }, 'nri_springs': NRISprings(),
+    'springs_charges': Newtonian((Spring(), Charge())),
+    'springs_charges_fsprings': Newtonian((Spring(), Charge(), FiniteSpring())),
+    'nri_springs': NRISprings(),
     'nri_charged': SignedCharges(),
     'nri_charged_clamped': NRICharged(),
     'kuramoto': Kuramoto(),

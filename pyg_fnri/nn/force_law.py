@@ -318,10 +318,6 @@ class ForceLawDecoder(MessagePassing):
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *args:
                               Any) -> None:
-        # Older checkpoints know walls by their half_width alone.
-        for name, value in self.walls.state_dict(
-                prefix=f'{prefix}walls.').items():
-            state.setdefault(name, value)
         spread = state.setdefault(f'{prefix}spread', self.spread[:0, :0])
         self.spread = self.spread.new_zeros(spread.size())
         super()._load_from_state_dict(state, prefix, *args)

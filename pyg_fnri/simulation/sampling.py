@@ -7,7 +7,6 @@ from pyg_fnri.simulation.forces import Force
 
 # Systems that share one generator. A part of what a seed means.
 SYSTEMS_PER_STREAM = 32
-CHUNK_SIZE = 1024  # Graphs whose keys are computed together.
 
 
 def in_streams(draw: Callable[[np.random.Generator, int], np.ndarray],
@@ -79,13 +78,6 @@ def graph_keys(edge_types: np.ndarray) -> np.ndarray:
     among 166,000 classes of five particles in two layers, none do. Refines
     colours of particles (Weisfeiler and Leman), once with each as the first to
     tell apart, for regular graphs."""
-    return np.concatenate([
-        _keys(edge_types[first:first + CHUNK_SIZE])
-        for first in range(0, len(edge_types), CHUNK_SIZE)
-    ])
-
-
-def _keys(edge_types: np.ndarray) -> np.ndarray:
     num_particles = edge_types.shape[-1]
     bond = np.zeros(edge_types.shape[:1] + edge_types.shape[2:], np.uint64)
     for layer in edge_types.swapaxes(0, 1).astype(np.uint64):
