@@ -43,24 +43,6 @@ def pool_posteriors(
     return out
 
 
-def shared_candidates(data: Data,
-                      systems: Optional[Sequence[Any]] = None) -> Tensor:
-    """The candidate edges that all systems have, numbered within a system,
-    :obj:`[2, num_edges]`; errors name the :obj:`systems`."""
-    if data.get('batch') is None:
-        return data.edge_index
-    size = data.batch.bincount()
-    owner = data.batch[data.edge_index[1]]
-    local = data.edge_index - (size.cumsum(0) - size)[owner]
-    num_edges = owner.bincount(minlength=len(size)).tolist()
-    first, *others = local.split(num_edges, dim=1)
-    names = range(len(size)) if systems is None else systems
-    for number, other in enumerate(others, 1):
-        if size[number] != size[0] or not first.equal(other):
-            raise _different(names[number], names[0])
-    return first
-
-
 def shared_graph(model: RelationalAutoEncoder, batches: Iterable[Data],
                  refined: bool = False,
                  systems: Optional[Sequence[Any]] = None) -> Refined:
@@ -68,7 +50,8 @@ def shared_graph(model: RelationalAutoEncoder, batches: Iterable[Data],
     see :func:`pool_posteriors`.
 
     Args:
-        batches: Observed trajectories of all systems.
+        batches: Observed trajectories of all systems, which have the same
+            particles and candidate edges.
         refined: Whether :func:`~pyg_fnri.inference.refine` comes first: pools
             probabilities of an edge's types given the system's other edges.
         systems: What messages call each system. (default: 0, 1, ...)
@@ -76,18 +59,19 @@ def shared_graph(model: RelationalAutoEncoder, batches: Iterable[Data],
     logs: list[list[Tensor]] = []
     first, num_systems = None, 0
     for batch in batches:
-        end = num_systems + getattr(batch, 'num_graphs', 1)  # A single Data.
-        names = (range(num_systems, end)
-                 if systems is None else systems[num_systems:end])
-        candidates = shared_candidates(batch, names)
-        if first is None:
-            first, first_name = candidates, names[0]
-        elif not first.equal(candidates):
-            raise _different(names[0], first_name)
+        for size, edges in _candidates(batch):
+            first = first or (size, edges)
+            if size != first[0] or not edges.equal(first[1]):
+                name, other = (k if systems is None else systems[k]
+                               for k in (num_systems, 0))
+                raise ValueError(
+                    f"System {name!r} differs from system {other!r} in its "
+                    f"particles or candidate edges, so they share no graph; "
+                    f"leave it out, or infer a graph for each.")
+            num_systems += 1
         posterior = (refine(model, batch).posterior
                      if refined else model.posterior(batch))
         logs.append([q.clamp(min=LEAST_PROBABILITY).log() for q in posterior])
-        num_systems = end
     if not logs:
         raise ValueError("There are no systems to infer a graph of.")
     # Refining lets the encoder, and the prior with it, have less of a say.
@@ -99,10 +83,16 @@ def shared_graph(model: RelationalAutoEncoder, batches: Iterable[Data],
                    [q.exp().to(logs[0][0].dtype) for q in pooled])
 
 
-def _different(system: Any, first: Any) -> ValueError:
-    return ValueError(f"System {system!r} differs from system {first!r} in its "
-                      f"particles or candidate edges, so they share no graph; "
-                      f"leave it out, or infer a graph for each.")
+def _candidates(data: Data) -> Iterable[tuple[int, Tensor]]:
+    """Each system's number of particles and its candidate edges, numbered
+    within it."""
+    if data.get('batch') is None:
+        return [(data.x.size(0), data.edge_index)]
+    size = data.batch.bincount()
+    owner = data.batch[data.edge_index[1]]
+    local = data.edge_index - (size.cumsum(0) - size)[owner]
+    num_edges = owner.bincount(minlength=len(size)).tolist()
+    return zip(size.tolist(), local.split(num_edges, dim=1))
 
 
 def with_inferred_graphs(model: RelationalAutoEncoder, dataset: InMemoryDataset,

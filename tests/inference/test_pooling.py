@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch, InMemoryDataset
 
-from pyg_fnri.inference import (pool_posteriors, refine, shared_candidates,
-                                shared_graph, with_inferred_graphs)
+from pyg_fnri.inference import (pool_posteriors, refine, shared_graph,
+                                with_inferred_graphs)
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.nn import FNRI
 
@@ -29,19 +29,20 @@ def test_pooling_is_bayes_rule():
     assert (uniform - pooled).abs().max() > 0.1
 
 
-def test_candidates_are_those_of_each_system(make_system, repeated):
+def test_candidates_are_those_of_each_system(shake, make_system, repeated):
+    model = shake(FNRI(4, 6, [2, 2], hidden_channels=8))
     some = repeated[0].edge_index[:, 2:7]
     for data in repeated:
         data.edge_index = some
-    assert shared_candidates(Batch.from_data_list(repeated)).equal(some)
-    assert shared_candidates(repeated[0]).equal(some)
+    batch = Batch.from_data_list(repeated)
+    assert shared_graph(model, [batch]).edge_type.size() == (5, 2)
     larger, flipped = make_system(5), repeated[0].clone()
     larger.edge_index = some  # A particle more, of no edge.
     flipped.edge_index = some.flip(1)
     for other in (larger, flipped):
         batch = Batch.from_data_list([*repeated[:2], other])
         with pytest.raises(ValueError, match="'c' differs"):
-            shared_candidates(batch, ['a', 'b', 'c'])
+            shared_graph(model, [batch], systems=['a', 'b', 'c'])
 
 
 def test_models_pool_what_they_see_in_each_system(shake, make_system, repeated):
