@@ -94,14 +94,10 @@ class ParticleSystems(StoredSystems):
                              f'particles, but num_systems is {num_systems} and '
                              f'num_particles {num_particles}.')
         self.seed = operator.index(seed)
-        recipe = {
-            'split': split,
-            'split_by': split_by,
-            'num_systems': self.num_systems[SPLITS.index(split)],
-            'num_particles': self.num_particles,
-            'seed': self.seed,
-            'system': _describe(self.system, self.num_particles)
-        }
+        recipe = dict(split=split, split_by=split_by,
+                      num_systems=self.num_systems[SPLITS.index(split)],
+                      num_particles=self.num_particles, seed=self.seed,
+                      system=_describe(self.system, self.num_particles))
         super().__init__(root, name, split, recipe, **options)
 
     @property
@@ -174,11 +170,8 @@ class GraphSplit:
         val = test + 1 + int(rest.argmin())
         self._ends = place[last[[test, val]]]
         #: The share of all systems that fall to each split, about.
-        self.shares = {
-            'train': 1 - mass[val],
-            'val': mass[val] - mass[test],
-            'test': mass[test]
-        }
+        self.shares = dict(train=1 - mass[val], val=mass[val] - mass[test],
+                           test=mass[test])
 
     def splits(self, edge_types: np.ndarray) -> np.ndarray:
         part = np.searchsorted(self._ends, self._place(edge_types))
@@ -243,11 +236,8 @@ def join(x: np.ndarray, edge_types: np.ndarray) -> Joined:
     if num_systems == 1:
         return data, None
     start = torch.arange(num_systems + 1)
-    return data, {
-        'x': start * num_particles,
-        'edge_index': start * num_edges,
-        'edge_label': start * num_edges
-    }
+    return data, dict(x=start * num_particles, edge_index=start * num_edges,
+                      edge_label=start * num_edges)
 
 
 def _describe(system: System, num_particles: int) -> str:

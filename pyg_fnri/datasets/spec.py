@@ -41,8 +41,8 @@ def describe_files(
         raise ValueError('Candidate edges are chosen by neighbours or by '
                          'radius, but both were given; leave one of them out.')
     folder = os.path.isdir(data)
-    paths = {'edges': edges, 'interactions': interactions}
-    settings = {'window': window, 'stride': stride}
+    paths = dict(edges=edges, interactions=interactions)
+    settings = dict(window=window, stride=stride)
     unused = {**paths, **settings, **(reading or {}), 'time_step': None}
     unused = {k: value for k, value in unused.items() if value is not None}
     if folder and unused:
@@ -54,19 +54,10 @@ def describe_files(
         for kind, path in (('folder' if folder else 'table', data),
                            *paths.items()) if path is not None
     }
-    return {
-        'files': files,
-        'digests': {
-            kind: _digest(path)
-            for kind, path in files.items()
-        },
-        **settings, 'num_observed': num_observed,
-        'neighbours': neighbours,
-        'radius': radius,
-        'directed': directed,
-        'seed': seed,
-        'reading': dict(reading or {})
-    }
+    digests = {kind: _digest(path) for kind, path in files.items()}
+    return dict(files=files, digests=digests, **settings,
+                num_observed=num_observed, neighbours=neighbours, radius=radius,
+                directed=directed, seed=seed, reading=dict(reading or {}))
 
 
 def open_dataset(description: Mapping[str, Any], root: str, split: str,
@@ -106,11 +97,9 @@ def open_dataset(description: Mapping[str, Any], root: str, split: str,
     if 'folder' in files:
         return NRIFolder(root, files['folder'], split, transform=transform,
                          pre_transform=candidates)
+    kept = {name: description[name] for name in ('window', 'stride', 'seed')}
     return TrajectoryTable(root, split=split, transform=transform,
-                           pre_transform=candidates,
-                           window=description['window'],
-                           stride=description['stride'],
-                           seed=description['seed'], **files,
+                           pre_transform=candidates, **files, **kept,
                            **description['reading'])
 
 

@@ -65,58 +65,42 @@ class LawCurves(NamedTuple):
     @property
     def words(self) -> dict[str, str]:
         """What each law and term is, with its numbers and their errors."""
-        fits = {
+        out = {
             name: str(formula or 'no formula of the library fits')
             for name, formula in zip(self.names, self.formulas)
         }
-        return fits | {
-            term:
-            ' '.join(f'{with_error(value, error)} {label}'
-                     if not number else f"{'+-'[value < 0]} "
-                     f'{with_error(abs(value), error)} {label}'
-                     for number, (label,
-                                  (value, error)) in enumerate(parts.items()))
-            for term, parts in self.coefficients.items()
-        }
+        for term, parts in self.coefficients.items():
+            text = ' '.join(f"{'+-'[value < 0]} {with_error(abs(value), error)}"
+                            f" {label}"
+                            for label, (value, error) in parts.items())
+            out[term] = '-' * text.startswith('-') + text[2:]
+        return out
 
     def metrics(self) -> dict[str, Any]:
         """Formulas and coefficients as plain numbers."""
         laws = {
-            name: {
-                'formula': formula.text,
-                'parameters': formula.parameters,
-                'errors': formula.errors
-            } if formula else None
+            name:
+            formula and dict(formula=formula.text, errors=formula.errors,
+                             parameters=formula.parameters)
             for name, formula in zip(self.names, self.formulas)
         }
-        terms = {
-            term: {
-                label: {
-                    'value': value,
-                    'error': None if np.isnan(error) else error
-                }
-                for label, (value, error) in parts.items()
+        terms: dict[str, Any] = {}
+        for term, parts in self.coefficients.items():
+            terms[term] = {
+                label: dict(value=v, error=None if np.isnan(error) else error)
+                for label, (v, error) in parts.items()
             }
-            for term, parts in self.coefficients.items()
-        }
         return {'in_words': self.words, 'laws': laws, 'terms': terms}
 
     def save(self, path: str) -> None:
         """Writes a CSV table: distances, true laws, learned laws, standard
         errors."""
         column = 'distance_m' if self.unit == 'm' else 'distance'
-        columns = {column: self.distance}
-        for name, law in zip(self.names,
-                             [] if self.true is None else self.true):
-            columns[f'{name}_true'] = law
-        columns |= dict(zip(self.names, self.learned))
-        if self.standard_error is not None:
-            errors = zip(self.names, self.standard_error)
-            columns |= {f'{name}_error': error for name, error in errors}
-        frame = DataFrame({
-            name: part.numpy()
-            for name, part in columns.items()
-        })
+        frame = DataFrame({column: self.distance.numpy()})
+        for suffix, rows in (('_true', self.true), ('', self.learned),
+                             ('_error', self.standard_error)):
+            for name, row in zip(self.names, () if rows is None else rows):
+                frame[name + suffix] = row.numpy()
         with written_whole(path) as part:
             frame.to_csv(part, index=False)
 
