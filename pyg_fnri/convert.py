@@ -9,8 +9,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_fnri.data import Array, adjacency_to_edge_label, fully_connected
-
 #: Of each edge and layer, `[E, L]`, or of all types, `[E, K]` for each layer.
 Probability = Union[Tensor, Sequence[Tensor]]
 
@@ -27,22 +25,6 @@ def to_adjacency(edge_index: Tensor, edge_type: Tensor,
     out = edge_type.new_zeros(edge_type.size(1), num_nodes, num_nodes)
     out[:, receiver, sender] = edge_type.t()
     return out
-
-
-def from_adjacency(
-        adjacency: Array,
-        edge_index: Optional[Tensor] = None) -> tuple[Tensor, Tensor]:
-    """Makes `edge_index` `[2, E]` and `edge_type` `[E, L]` of one adjacency
-    matrix per layer, `[L, N, N]`, integer or bool, with a zero diagonal;
-    `edge_index` are the edges to look up, by default all pairs."""
-    if edge_index is None:
-        edge_index = fully_connected(adjacency.shape[-1])
-    edge_type = adjacency_to_edge_label(adjacency, edge_index)
-    lost = int((adjacency != 0).sum()) - int((edge_type != 0).sum())
-    if lost:
-        raise ValueError(f'The adjacency has {lost} interactions that '
-                         f'edge_index does not join; leave edge_index out.')
-    return edge_index, edge_type
 
 
 def to_pandas(

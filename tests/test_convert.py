@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from pyg_fnri.convert import (from_adjacency, to_adjacency, to_networkx,
-                              to_pandas)
-from pyg_fnri.data import fully_connected
+from pyg_fnri.convert import to_adjacency, to_networkx, to_pandas
+from pyg_fnri.data import adjacency_to_edge_label, fully_connected
 
 # Directed: particle 1 acts on 0 but not 0 on 1, and only 2 on 1 in layer 1.
 EDGES = torch.tensor([[1, 2, 0], [0, 1, 2]])
@@ -25,7 +24,7 @@ def test_row_is_receiver_and_column_is_sender():
     assert adjacency.shape == (2, 3, 3) and adjacency.dtype == torch.int64
     assert adjacency[0, 0, 1] == 2 and adjacency[1, 1, 2] == 3
     assert adjacency.sum() == 5
-    assert torch.equal(from_adjacency(adjacency, EDGES)[1], TYPES)
+    assert torch.equal(adjacency_to_edge_label(adjacency, EDGES), TYPES)
     weight = torch.rand(3, 2)
     assert to_adjacency(EDGES, weight)[1, 1, 2] == weight[1, 1]
     # Particles without edges need their number.
@@ -37,11 +36,9 @@ def test_row_is_receiver_and_column_is_sender():
 def test_matrices_come_back_from_all_pairs(convert):
     adjacency = torch.randint(3, (2, 5, 5))
     adjacency.diagonal(dim1=1, dim2=2).zero_()
-    edge_index, edge_type = from_adjacency(convert(adjacency))
-    assert torch.equal(edge_index, fully_connected(5))
+    edge_index = fully_connected(5)
+    edge_type = adjacency_to_edge_label(convert(adjacency), edge_index)
     assert torch.equal(to_adjacency(edge_index, edge_type), adjacency)
-    with pytest.raises(ValueError, match='interactions'):  # None is lost.
-        from_adjacency(adjacency, edge_index[:, edge_type.sum(-1) == 0])
 
 
 def test_one_row_per_edge_and_layer(batch):
