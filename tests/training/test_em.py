@@ -31,7 +31,7 @@ def guess(train, tmp_path_factory, pictures_drawn_once, laws_sought_briefly):
 @pytest.fixture(scope='module')
 def make(guess, train, val):
     """Makes one, and its guess."""
-    def make(out, settings=SETTINGS, train=train, val=val):
+    def make(out, settings=SETTINGS, train=train, val=val[:12]):
         module = load_checkpoint(guess)
         em = ExpectationMaximisation(module.config, settings, train, val,
                                      str(out), val_every=2, accelerator='cpu')
