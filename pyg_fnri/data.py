@@ -12,6 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 Array = Union[Tensor, np.ndarray]
+#: Fewer particles may be alike by chance.
+FEW = 6
 
 
 def fully_connected(num_particles: int) -> Tensor:
@@ -45,7 +47,8 @@ def adjacency_to_edge_label(adjacency: Array, edge_index: Tensor) -> Tensor:
 
 def from_trajectory(x: Array, edge_label: Optional[Array] = None,
                     edge_index: Optional[Array] = None,
-                    mass: Optional[Array] = None) -> Data:
+                    mass: Optional[Array] = None,
+                    axes: Optional[str] = None) -> Data:
     """Makes one system of an array of trajectories.
 
     Args:
@@ -57,6 +60,7 @@ def from_trajectory(x: Array, edge_label: Optional[Array] = None,
         edge_index: Candidate edges `[2, E]`, in the order to keep; by default
             :func:`fully_connected`.
         mass: The mass of each particle, `[N]`, above 0, where known.
+        axes: The order of those of `x`, by default `'NTF'`.
 
     Returns:
         Copies: `x` (float32), `edge_index` (int64) and, if given,
@@ -66,6 +70,7 @@ def from_trajectory(x: Array, edge_label: Optional[Array] = None,
     if x.dim() != 3 or x.size(0) < 2 or x.numel() == 0:
         raise ValueError(f'x must be [N, T, F] of at least 2 particles, 1 step '
                          f'and 1 feature, but is {list(x.shape)}.')
+    x = x.permute(axis_order(x.double().cpu().numpy(), axes))
     num_particles = x.size(0)
     if edge_index is None:
         edge_index = fully_connected(num_particles)
@@ -95,6 +100,43 @@ def from_trajectory(x: Array, edge_label: Optional[Array] = None,
                              f'{mass.min():g} to {mass.max():g} in float32.')
         data.mass = mass
     return data
+
+
+def axis_order(x: np.ndarray, axes: Optional[str] = None) -> list[int]:
+    """Where the axes S (systems), N (particles), T (times) and F (features) of
+    an array are. If they are not named, makes sure that times are not where
+    particles should be: neighbours on that axis would be far more alike than
+    others are, which particles in any order are not."""
+    if axes is not None:
+        order = axes.upper().replace('D', 'F')
+        if sorted(order) != sorted('SNTF'[-x.ndim:]):
+            raise ValueError(f"axes is '{axes}', but must name the "
+                             f"{'SNTF'[-x.ndim:]} of {list(x.shape)}, as "
+                             f"{'TNF' if x.ndim == 3 else 'STNF'}.")
+        return [order.index(axis) for axis in 'SNTF' if axis in order]
+    if x.ndim not in (3, 4) or min(x.shape) == 0 or x.shape[-3] < FEW:
+        return [*range(x.ndim)]
+    particle, time = (_roughness(np.moveaxis(x, axis, 0)) for axis in (-3, -2))
+    if particle < min(0.5, 0.5 * time):
+        shape = list(x.shape)
+        swapped = [*shape[:-3], shape[-2], shape[-3], shape[-1]]
+        names = 'SNTF'[-x.ndim:]
+        raise ValueError(
+            f"An array {shape} is read as {names}, {shape[-3]} particles at "
+            f"{shape[-2]} times, but seems to be {swapped[-3]} particles at "
+            f"{swapped[-2]} times, {swapped}, with time first; name "
+            f"axes='{names.replace('NT', 'TN')}', or axes='{names}' if it is "
+            f"right.")
+    return [*range(x.ndim)]
+
+
+def _roughness(x: np.ndarray) -> float:
+    """How far neighbours on the first axis are apart, over how far others
+    are; about 1 in any order that says nothing."""
+    step = np.nanmean(abs(np.diff(x, axis=0))) if len(x) > 1 else np.nan
+    rng = np.random.default_rng(0)
+    others = np.nanmean(abs(x - x[rng.permutation(len(x))]))
+    return float(step / others * (len(x) - 1) / len(x)) if others > 0 else 1.0
 
 
 def check_edges(edge_index: Tensor, num_particles: int) -> None:

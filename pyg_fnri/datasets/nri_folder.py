@@ -101,7 +101,7 @@ class NRIFolder(StoredSystems):
         systems = []
         for number, system in enumerate(zip(x, types, strict=True)):
             try:
-                systems.append(from_trajectory(*system))
+                systems.append(from_trajectory(*system, axes='NTF'))
             except ValueError as error:
                 raise ValueError(f'System {number} in {self.folder!r}: '
                                  f'{error}') from error

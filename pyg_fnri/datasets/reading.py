@@ -1,8 +1,10 @@
 """Users' tables and arrays, read into systems of equal time steps."""
+import gzip
 import hashlib
 import operator
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Optional, Union
@@ -10,16 +12,23 @@ from typing import Any, Optional, Union
 import numpy as np
 import pandas as pd
 
+from pyg_fnri.data import axis_order
 from pyg_fnri.datasets.stored import Name
 
 Source = Union[str, os.PathLike, pd.DataFrame, np.ndarray]
 #: Of a table, the name of a column; of an array, the number of a feature.
 Feature = Union[int, str]
+#: Columns that are one name or time together, as chain and residue.
+Columns = Union[str, Sequence[str]]
 
-TABLES = ('.csv', '.csv.gz', '.parquet')
+TABLES = ('.csv', '.csv.gz', '.tsv', '.txt', '.parquet')
 ARRAYS = ('.npy', '.npz')
 #: By how much of a time step times may be off, since files round them.
 TOLERANCE = 0.05
+#: Columns of degrees; the radius of the Earth, in m.
+LONGITUDE = ('longitude', 'lon', 'long', 'lng', 'location-long')
+LATITUDE = ('latitude', 'lat', 'location-lat')
+EARTH = 6_371_009.0
 
 
 @dataclass
@@ -45,37 +54,60 @@ class Reading:
     Args:
         system: The column of systems. (default: `'system'` if there is one,
             otherwise all rows are of one system)
-        time: The column of times, numbers or dates (`2024-05-31 12:00:00.5`).
-        particle: The column of particles.
+        time: The column of times, numbers or dates (`2024-05-31 12:00:00.5`);
+            or two, of dates and times.
+        particle: The column of particles; or several that name one together,
+            as `('chain', 'residue')`.
         position: The columns of positions, of arrays the numbers of features.
-            (default: those of `x`, `y` and `z` that are there; of arrays, the
-            first half of 4, 6, ... features)
+            (default: those of `x`, `y` and `z` that are there, or longitude and
+            latitude; of arrays, the first half of 4, 6, ... features)
         velocity: The columns of velocities, one for each position; `()` for
             none, and of arrays, without `position`, for all features as they
             are. (default: `vx`, `vy`, ..., or the second half, if they are
             there, otherwise derived from the positions)
         mass: The column of masses, of arrays the number of that feature, the
             same at all times. (default: not known, all particles are alike)
-        time_step: From one frame to the next, in seconds where times are dates.
-            (default: the most common one; of arrays, 1)
+        axes: Of arrays: systems S, particles N, times T and features F, as
+            `'TNF'`. (default: `'SNTF'` or `'NTF'`)
+        time_step: From one frame to the next, in seconds where times are dates
+            or whole numbers that count frames. (default: the most common one;
+            of arrays, 1)
+        every: Keep one of so many frames.
         max_gap: The most missing frames in a row to interpolate over.
+        min_particles: The fewest particles of a window that is kept.
+        project: Whether positions are longitude and latitude in degrees, to be
+            projected onto a plane, in m around their mean.
     """
-    system: Optional[str] = None
-    time: str = 'time'
-    particle: str = 'particle'
+    system: Optional[Columns] = None
+    time: Columns = 'time'
+    particle: Columns = 'particle'
     position: Optional[Sequence[Feature]] = None
     velocity: Optional[Sequence[Feature]] = None
     mass: Optional[Feature] = None
+    axes: Optional[str] = None
     time_step: Optional[float] = None
+    every: int = 1
     max_gap: int = 0
+    min_particles: int = 2
+    project: Optional[bool] = None
 
     def __post_init__(self) -> None:
+        for name in ('system', 'time', 'particle'):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                value = value[0] if len(value) == 1 else tuple(value)
+                object.__setattr__(self, name, value)
         for name in ('position', 'velocity'):
             value = getattr(self, name)
             if value is not None:
                 value = (value, ) if isinstance(value, str) else tuple(value)
                 object.__setattr__(self, name, value)
-        object.__setattr__(self, 'max_gap', operator.index(self.max_gap))
+        for name, least in (('every', 1), ('max_gap', 0), ('min_particles', 2)):
+            number = operator.index(getattr(self, name))
+            object.__setattr__(self, name, number)
+            if number < least:
+                raise ValueError(f'{name} must be at least {least}, not '
+                                 f'{number}.')
         if self.velocity and len(self.velocity) != len(self.position or ()):
             raise ValueError(f'Each position needs its velocity, but position '
                              f'is {self.position} and velocity is '
@@ -88,6 +120,11 @@ class Reading:
         """The systems in a source, and whether to derive velocities."""
         read = self._read_arrays if is_array(source) else self._read_table
         recordings, derive = read(source)
+        if self.every > 1:
+            recordings = [
+                replace(r, x=r.x[:, ::self.every], time_step=r.time_step
+                        and self.every * r.time_step) for r in recordings
+            ]
         if self.mass is not None:
             recordings = [self._take_mass(r) for r in recordings]
         return [self._fill_gaps(r) for r in recordings], derive
@@ -97,6 +134,10 @@ class Reading:
         if 'x' in arrays:  # The others are left alone.
             arrays = {'x': arrays['x']}
         systems = {as_name(k): as_floats(arrays[k]) for k in arrays}
+        systems = {
+            name: array.transpose(axis_order(array, self.axes))
+            for name, array in systems.items()
+        }
         if len(systems) == 1:
             array, = systems.values()
             systems = dict(enumerate(array if array.ndim == 4 else [array]))
@@ -133,15 +174,28 @@ class Reading:
 
     def _read_table(self, source: Source) -> tuple[list[Recording], bool]:
         system = self.system or 'system'
-        table = load(source, (system, self.particle))
+        table = load(source, _columns(system, self.particle))
+        for name in (system, self.time, self.particle):
+            if not isinstance(name, str):  # Of several columns, one.
+                check_columns(table, name)
+                table[name] = table[list(name)].astype(str).agg(
+                    (' ' if name == self.time else ':').join, axis=1)
         position: Sequence[Any] = self.position or [
             name for name in ('x', 'y', 'z') if name in table
+        ] or [
+            *[name for name in table if str(name).lower() in LONGITUDE][:1],
+            *[name for name in table if str(name).lower() in LATITUDE][:1]
         ] or ['x']
         velocity: Optional[Sequence[Any]] = self.velocity
         if velocity is None:
             velocity = [f'v{name}' for name in position]
             velocity = velocity if {*velocity} <= {*table.columns} else []
         mass = [] if self.mass is None else [self.mass]
+        if self.mass is None and 'mass' in table:
+            # Of tracked spots, it is their brightness.
+            warnings.warn(
+                'The column mass is not read as masses; if it holds '
+                'them, name it by mass=mass.', stacklevel=2)
         features = [*position, *velocity, *mass]
         filled = [self.time, self.particle]
         if self.system is not None or system in table:
@@ -162,6 +216,8 @@ class Reading:
                 f'row before; remove one of them, or say which column holds '
                 f'the systems by system=NAME.')
         cells = np.stack([numbers(table[name]) for name in features], axis=-1)
+        cells[:, :len(position)] = self._project(cells[:, :len(position)],
+                                                 position)
         recordings = []
         for number, of_system in rows.groupby('system'):
             known, particle = np.unique(of_system.particle, return_inverse=True)
@@ -177,6 +233,39 @@ class Reading:
                 Recording(systems[number], [particles[k] for k in known], x,
                           time_step=time_step))
         return recordings, self.velocity is None and not velocity
+
+    def _project(self, cells: np.ndarray, names: Sequence[Any]) -> np.ndarray:
+        """Positions in m, of longitudes and latitudes; others as they are."""
+        words = [str(name).lower() for name in names]
+        north = [word in LATITUDE for word in words]
+        east = [word in LONGITUDE for word in words]
+        if self.project is None:
+            known = np.array(cells[~np.isnan(cells).any(1), :2])
+            looks = len(words) == 2 and len(known) > 0 and bool(
+                (abs(known) <= (180, 90)).all() and
+                (np.ptp(known, axis=0) < 2).all() and
+                (abs(known.mean(0)) > 5 * np.ptp(known, axis=0)).all())
+            if any(north) or any(east) or looks:
+                raise ValueError(
+                    f'The positions {[*names]} look like degrees of longitude '
+                    f'and latitude, which are no lengths; project them onto a '
+                    f'plane, in m, by project=True, or take them as they are '
+                    f'by project=False.')
+        if not self.project:
+            return cells
+        x, y = (east.index(True),
+                north.index(True)) if any(north) and any(east) else (0, 1)
+        if len(names) < 2:
+            raise ValueError('Longitude and latitude are two columns; name '
+                             'both by position.')
+        first = cells[~np.isnan(cells[:, x])][0, x]
+        longitude = (cells[:, x] - first + 180) % 360 - 180  # At most half way.
+        middle = np.nanmean(cells[:, y])
+        out, unit = cells.copy(), np.radians(EARTH)
+        out[:, y] = unit * (cells[:, y] - middle)
+        out[:, x] = unit * np.cos(
+            np.radians(middle)) * (longitude - np.nanmean(longitude))
+        return out
 
     def _take_mass(self, recording: Recording) -> Recording:
         values = recording.x[..., -1]
@@ -197,19 +286,16 @@ class Reading:
         x, num_filled = np.full_like(recording.x, np.nan), 0
         for particle, track in enumerate(recording.x):
             missing = np.isnan(track).any(-1)
+            x[particle, ~missing] = track[~missing]
             there = np.flatnonzero(~missing)
-            if not there.size:
-                continue
-            gap = np.diff(there) - 1
-            if gap.max(initial=0) > self.max_gap:
-                first = recording.where(particle, there[gap.argmax()] + 1)
-                raise ValueError(
-                    f'{gap.max()} frames in a row are missing, from {first} '
-                    f'on; mend the data, interpolate by max_gap={gap.max()}, '
-                    f'now {self.max_gap}, or rename the particle after them.')
-            inside = slice(there[0], there[-1] + 1)
-            x[particle, inside] = pd.DataFrame(track[inside]).interpolate()
-            num_filled += int(missing[inside].sum())
+            gaps = np.diff(there) - 1
+            for gap in np.flatnonzero((0 < gaps) & (gaps <= self.max_gap)):
+                ends = there[gap:gap + 2]
+                share = np.linspace(0, 1, gaps[gap] + 2)[1:-1, None]
+                before, after = track[ends]
+                x[particle,
+                  ends[0] + 1:ends[1]] = (before + share * (after - before))
+                num_filled += int(gaps[gap])
         return replace(recording, x=x, num_filled=num_filled)
 
 
@@ -227,7 +313,7 @@ def is_array(source: Source) -> bool:
 def load(source: Source, names: Sequence[str] = ()) -> Any:
     """A table, the columns `names` as text, or arrays, never unpickled."""
     if isinstance(source, pd.DataFrame):
-        return source.reset_index(drop=True)
+        return _in_native_order(source).reset_index(drop=True)
     if isinstance(source, np.ndarray):
         return {'': source}
     path = str(os.fspath(source))
@@ -235,8 +321,7 @@ def load(source: Source, names: Sequence[str] = ()) -> Any:
         if path.lower().endswith('.parquet'):
             return pd.read_parquet(path)
         if path.lower().endswith(TABLES):
-            return pd.read_csv(path, dtype=dict.fromkeys(names, str),
-                               low_memory=False)
+            return _read_text(path, names)
         loaded: Any = np.load(path, allow_pickle=False)
         return {'': loaded} if isinstance(loaded, np.ndarray) else {**loaded}
     except (FileNotFoundError, ImportError):
@@ -245,8 +330,55 @@ def load(source: Source, names: Sequence[str] = ()) -> Any:
         raise ValueError(f'Cannot read {path!r} ({error}).') from error
 
 
+def _read_text(path: str, names: Sequence[str]) -> pd.DataFrame:
+    """Cells between commas, semicolons or tabs; decimal commas beside the
+    latter; and rows of DeepLabCut."""
+    opened = gzip.open if path.lower().endswith('.gz') else open
+    with opened(path, 'rt', encoding='utf-8', errors='replace') as file:
+        lines = [next(file, '') for _ in range(5)]
+    sep = max('\t;,', key=lines[0].count)
+    if lines[0].startswith('scorer,'):
+        return _read_deeplabcut(path,
+                                [line.partition(',')[0]
+                                 for line in lines].index('coords'))
+    cells = ' '.join(lines[1:]).replace(sep, ' ').split()
+    decimal = ',' if sep != ',' and any(
+        re.fullmatch(r'-?\d+,\d+', cell) for cell in cells) else '.'
+    return pd.read_csv(path, sep=sep, decimal=decimal, low_memory=False,
+                       dtype=dict.fromkeys(names, str))
+
+
+def _read_deeplabcut(path: str, last: int) -> pd.DataFrame:
+    """A row for each frame and body part; of several animals, for each animal,
+    in the middle of its parts."""
+    table = pd.read_csv(path, header=[*range(last + 1)], index_col=0)
+    table.columns = table.columns.droplevel(0)
+    levels = [name for name in table.columns.names if name != 'coords']
+    rows = table.stack(levels, future_stack=True).reset_index()
+    rows = rows.rename(columns={rows.columns[0]: 'time', levels[0]: 'particle'})
+    return rows.groupby(['time', 'particle'], sort=False,
+                        as_index=False)[['x', 'y']].mean()
+
+
+def _in_native_order(table: pd.DataFrame) -> pd.DataFrame:
+    swapped = {
+        name: kind.newbyteorder('=')
+        for name, kind in table.dtypes.items()
+        if isinstance(kind, np.dtype) and not kind.isnative
+    }
+    return table.astype(swapped) if swapped else table
+
+
+def _columns(*names: Any) -> list[str]:
+    return [
+        column for name in names
+        for column in ([name] if isinstance(name, str) else name)
+    ]
+
+
 def content_digest(source: Source) -> str:
     if isinstance(source, pd.DataFrame):
+        source = _in_native_order(source)
         text = repr([*source.columns, *source.dtypes])
         # The index is no part of the content: rows count from 0.
         content = pd.util.hash_pandas_object(source, index=False).to_numpy()
@@ -319,23 +451,26 @@ def _clock(times: pd.Series) -> np.ndarray:
 
 def _frames(rows: pd.DataFrame,
             time_step: Optional[float]) -> tuple[pd.Series, float]:
-    if time_step is None:
-        tracks = rows.sort_values(['system', 'particle', 'clock'])
-        step = tracks.groupby(['system', 'particle']).clock.diff()
-        # One that occurs, not the mean of two that do.
-        time_step = float(step[step > 0].quantile(0.5, interpolation='lower'))
-        if np.isnan(time_step):
-            raise ValueError('No particle has rows at two times; name the '
-                             'columns by system, time and particle.')
+    tracks = rows.sort_values(['system', 'particle', 'clock'])
+    step = tracks.groupby(['system', 'particle']).clock.diff()
+    # One that occurs, not the mean of two that do.
+    usual = float(step[step > 0].quantile(0.5, interpolation='lower'))
+    if np.isnan(usual):
+        raise ValueError('No particle has rows at two times; name the '
+                         'columns by system, time and particle.')
+    unit = time_step or usual
+    if usual == 1 and unit % 1 != 0 and bool((rows.clock % 1 == 0).all()):
+        unit = 1.0  # The numbers of frames.
     rows = rows.sort_values(['system', 'clock'])
     # From each time to the next, so that rounding does not add up.
-    elapsed = rows.groupby('system').clock.diff().fillna(0) / time_step
+    elapsed = rows.groupby('system').clock.diff().fillna(0) / unit
     count = elapsed.round()
     off = (elapsed - count).abs() > TOLERANCE
     if off.any():
         row = off.idxmax()
         raise ValueError(
             f'Time steps must be equal, but that to row {row} is '
-            f'{elapsed[row] * time_step:.6g}, and {time_step:.6g} elsewhere; '
+            f'{elapsed[row] * unit:.6g}, and {unit:.6g} elsewhere; '
             f'resample the trajectories, or name the step by time_step=STEP.')
-    return count.groupby(rows.system).cumsum().astype(np.int64), time_step
+    frame = count.groupby(rows.system).cumsum().astype(np.int64)
+    return frame, time_step or usual

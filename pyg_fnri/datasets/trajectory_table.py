@@ -16,6 +16,11 @@ from pyg_fnri.datasets.reading import (Reading, Recording, Source,
 from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems, as_folder,
                                       check_choice)
 
+#: The frames of a window, if nothing else is said.
+MOST_FRAMES = 100
+#: How far velocities may be from those of positions, and the fewest that tell.
+MAX_SLIP, FEW = 0.1, 20
+
 
 class TrajectoryTable(StoredSystems):
     r"""Trajectories of your own, from a table or an array.
@@ -31,8 +36,8 @@ class TrajectoryTable(StoredSystems):
 
     **Splits** are made by system, at random by `seed`. One long recording is
     cut in time instead, training first and test last, then into windows. A
-    window holds the particles that are there throughout; without one, none may
-    come or go.
+    window holds the particles that are there throughout, and is left out where
+    those are fewer than `min_particles`; without one, none may come or go.
 
     A system has `x` `[N, T, F]`, `edge_index`, and `edge_label` and `mass` if
     known. Particles and systems are sorted by name, numbers before words.
@@ -40,9 +45,11 @@ class TrajectoryTable(StoredSystems):
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
         table (DataFrame, ndarray or str): The trajectories, or a file that
-            ends in `.csv`, `.csv.gz`, `.parquet`, `.npy` or `.npz`.
+            ends in `.csv`, `.csv.gz`, `.tsv`, `.txt`, `.parquet`, `.npy` or
+            `.npz`; text may be DeepLabCut's.
         split (str): `'train'`, `'val'`, `'test'`, or `'all'` systems.
         window (int, optional): Cut recordings into systems of so many frames.
+            (default: of one that is split by time, a tenth, at most 100)
         stride (int, optional): From one window to the next. (default: `window`)
         fractions (sequence of float): Of training, validation and test.
         split_by (str, optional): `'system'` or `'time'`. (default: by system,
@@ -100,6 +107,30 @@ class TrajectoryTable(StoredSystems):
         super().__init__(root, name, split, recipe, **options)
         del self._sources  # Tables are large, and data sets are pickled.
 
+    @classmethod
+    def from_xarray(cls, root: str, dataset: Any, split: str = 'all',
+                    keypoint: Optional[str] = None,
+                    **options: Any) -> 'TrajectoryTable':
+        """Of an `xarray` data set with a `position` over `time`, `individuals`,
+        `space` and perhaps `keypoints`, as the package `movement` makes them.
+
+        Args:
+            keypoint: The part of each individual to follow. (default: the mean
+                of all)
+            root, split, **options: As for the class.
+        """
+        position = dataset['position']
+        if keypoint is not None:
+            position = position.sel(keypoints=keypoint, drop=True)
+        elif 'keypoints' in position.dims:
+            position = position.mean('keypoints')
+        if 'individuals' not in position.dims:
+            raise ValueError(f'position must be over time, individuals and '
+                             f'space, but is over {[*position.dims]}.')
+        table = position.to_series().unstack('space').reset_index()
+        options = {'particle': 'individuals', **options}
+        return cls(root, table.dropna(), split, **options)
+
     @property
     def time_step(self) -> Optional[float]:
         """Between frames, in seconds of dates; None of arrays, unless given."""
@@ -129,37 +160,49 @@ class TrajectoryTable(StoredSystems):
                                               [r.name for r in recordings])
             facts['num_true'] = []
 
+        if not derive and recordings[0].time_step is not None:
+            facts['warnings'] += _compare_velocities(recordings)
         systems: list[Data] = []
-        num_absent = num_empty = 0
+        num_tracks = num_empty = 0
+        incomplete = False
+        used = set[tuple[int, int]]()
         for number, first, x in self._blocks(recordings):
             recording = recordings[number]
             if derive:
                 x = _with_velocity(x, recording.time_step)
-            length = self._window or x.shape[1]
+            window = self._window
+            if window is None and self._by_time(recordings):
+                window = min(MOST_FRAMES, max(3, recording.x.shape[1] // 10))
+            length = window or x.shape[1]
             starts = range(0, x.shape[1] - length + 1, self._stride or length)
             if not starts:
                 raise ValueError(
                     f'System {recording.name!r} is too short: {x.shape[1]} of '
                     f'its frames are for the split {self.split!r}, and a '
                     f'window takes {length}; leave it out.')
+            num_tracks += int((~np.isnan(x).all((1, 2))).sum())
+            incomplete |= bool(np.isnan(x).any())
             for start in starts:
                 part = x[:, start:start + length]
                 there = ~np.isnan(part).any((1, 2))
                 name, mass = recording.name, recording.mass
-                if self._window is not None:
+                if window is not None:
                     name = f'{name}/{first + start}'
-                    gone = np.isnan(part).all((1, 2))
-                    num_absent += int((~there & ~gone).sum())
-                    if there.sum() < 2:
+                    if there.sum() < self._reading.min_particles:
                         num_empty += 1
                         continue
                 elif not there.all():
                     where = np.argwhere(np.isnan(part).any(-1))[0]
+                    seen = np.flatnonzero(~np.isnan(part[where[0]]).any(-1))
+                    gap = np.diff(seen).max(initial=1) - 1
                     raise ValueError(
                         f'A particle is not there throughout, or for less than '
                         f'the 3 frames that velocities take: '
                         f'{recording.where(*where)}. Leave it or these times '
-                        f'out, or cut windows by window=NUMBER.')
+                        f'out, interpolate by max_gap={gap or "NUMBER"}, now '
+                        f'{self._reading.max_gap}, or cut windows by '
+                        f'window=NUMBER.')
+                used |= {(number, int(k)) for k in np.flatnonzero(there)}
                 edge_index, label = None, None
                 if edges is not None:
                     receiver, sender = edges[number][there][:, there].nonzero()
@@ -170,26 +213,43 @@ class TrajectoryTable(StoredSystems):
                 try:
                     systems.append(
                         from_trajectory(part[there], label, edge_index,
-                                        None if mass is None else mass[there]))
+                                        None if mass is None else mass[there],
+                                        axes='NTF'))
                 except ValueError as error:
                     raise ValueError(f'System {name!r}: {error}') from error
                 facts['system_names'].append(name)
                 facts['particle_names'].append(
                     [recording.particles[k] for k in np.flatnonzero(there)])
         if not systems:
-            raise ValueError(f'No system is in the split {self.split!r}.')
+            raise ValueError(
+                f'No system is in the split {self.split!r}: {num_empty} '
+                f'windows hold fewer than {self._reading.min_particles} '
+                f'particles that are there throughout; take shorter ones.')
         lengths = {data.x.size(1) for data in systems}
         if len(lengths) > 1:
             raise ValueError(
                 f'Systems have from {min(lengths)} to {max(lengths)} frames; '
                 f'cut windows of equal length, by window={min(lengths)}.')
-        if num_absent:
+        facts['tracks'] = {
+            'tracks': num_tracks,
+            'tracks_left_out': num_tracks - len(used),
+            'windows': len(systems),
+            'windows_left_out': num_empty
+        }
+        if incomplete:
+            num_used = sum(len(data.x) for data in systems)
             facts['warnings'].append(
-                f'Particles that are in a part of a window only are left out '
-                f'of it: {num_absent} in {len(systems) + num_empty} windows, '
-                f'{num_empty} of which then hold fewer than 2 particles and '
-                f'are left out.')
+                f'Particles come and go: {len(systems)} windows hold those '
+                f'that are there throughout, {num_used / len(systems):.1f} in '
+                f'the mean; {num_tracks - len(used)} of {num_tracks} tracks '
+                f'are in none, and {num_empty} windows with fewer than '
+                f'{self._reading.min_particles} particles are left out.')
         return self.collate(systems), facts
+
+    def _by_time(self, recordings: Sequence[Recording]) -> bool:
+        return self.split != 'all' and (self._split_by == 'time'
+                                        or self._split_by is None
+                                        and len(recordings) == 1)
 
     def _blocks(
             self, recordings: Sequence[Recording]
@@ -198,7 +258,7 @@ class TrajectoryTable(StoredSystems):
             return [(k, 0, of.x) for k, of in enumerate(recordings)]
         num, (train, val, test) = len(recordings), self._fractions
         part = SPLITS.index(self.split)
-        if self._split_by == 'system' or (self._split_by is None and num > 1):
+        if not self._by_time(recordings):
             # At least one system each, unless the fraction is 0.
             num_val, num_test = (max(round(fraction * num), int(fraction > 0))
                                  for fraction in (val, test))
@@ -210,9 +270,6 @@ class TrajectoryTable(StoredSystems):
             order = np.random.default_rng(self._seed).permutation(num)
             dealt = np.split(order, [num_train, num_train + num_val])[part]
             return [(k, 0, recordings[k].x) for k in sorted(dealt.tolist())]
-        if self._window is None:
-            raise ValueError('A recording that is split by time takes '
-                             'windows; cut them by window=NUMBER.')
         out = []
         for k, recording in enumerate(recordings):
             size = recording.x.shape[1]
@@ -228,8 +285,38 @@ def _with_velocity(x: np.ndarray, time_step: Optional[float]) -> np.ndarray:
     velocity = np.full_like(x, np.nan)
     for position, out in zip(x, velocity):
         there = np.flatnonzero(~np.isnan(position).any(-1))
-        if len(there) >= 3:
-            track = slice(there[0], there[-1] + 1)
-            out[track] = np.gradient(position[track], time_step or 1, axis=0,
-                                     edge_order=2)
+        for track in np.split(there, np.flatnonzero(np.diff(there) > 1) + 1):
+            if len(track) >= 3:
+                out[track] = np.gradient(position[track], time_step or 1,
+                                         axis=0, edge_order=2)
     return np.concatenate([x, velocity], axis=-1)
+
+
+def _compare_velocities(recordings: Sequence[Recording]) -> list[str]:
+    """A sentence if velocities given are not those of positions."""
+    moved, given, constant = [], [], True
+    for recording in recordings:
+        position, velocity = np.split(recording.x, 2, axis=-1)
+        moved.append((np.diff(position, axis=1) / recording.time_step).ravel())
+        given.append((velocity[:, 1:] + velocity[:, :-1]).ravel() / 2)
+        constant &= not (np.diff(velocity, axis=1) != 0).any()
+    change, expected = np.concatenate(moved), np.concatenate(given)
+    known = np.isfinite(change) & np.isfinite(expected)
+    change, expected = change[known], expected[known]
+    power, step = (expected**2).sum(), recordings[0].time_step or 1.0
+    slope = (change * expected).sum() / power if power else 0.0
+    if len(change) < FEW or abs(slope - 1) <= MAX_SLIP or not change.any():
+        return []
+    if constant:
+        raise ValueError(f'The velocities given never change, and positions '
+                         f'move at {slope:.3g} times them; name the columns of '
+                         f'velocities, or have them derived by velocity=().')
+    as_if = ''
+    if slope > MAX_SLIP:
+        as_if = (f', as if the time step were {slope * step:.3g} instead of '
+                 f'{step:.3g}')
+    return [
+        f'Positions move at {slope:.3g} times the velocities given{as_if}; '
+        f'check time_step and the units, or have velocities derived from '
+        f'positions.'
+    ]

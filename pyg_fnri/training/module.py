@@ -58,6 +58,20 @@ class RelationalInference(pl.LightningModule):
         self._generator_state: Optional[Tensor] = None  # Of a checkpoint.
         self._frozen: list[torch.nn.Parameter] = []
 
+    def __getstate__(self) -> dict[str, Any]:
+        # PyTorch cannot send a generator to another process, nor a tensor
+        # that is gone once it is sent.
+        state = self.generator.get_state().numpy().tobytes()
+        return {**self.__dict__, 'generator': state}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        known = torch.frombuffer(bytearray(state['generator']),
+                                 dtype=torch.uint8)
+        self.generator = torch.Generator().manual_seed(self.config.seed)
+        if known.size() == self.generator.get_state().size():
+            self.generator.set_state(known)
+
     def fit_units(self, x: Tensor) -> None:
         """Fits all units to whole trajectories of the training split,
         :obj:`[num_nodes, T, num_features]`; before training."""

@@ -64,7 +64,8 @@ def train_module(trainer: pl.Trainer, module: RelationalInference,
     trainer.fit(
         module,
         SystemLoader(train, module.recipe.batch_size, shuffle=True,
-                     drop_last=True, generator=generator),
+                     drop_last=len(train)
+                     >= module.recipe.batch_size, generator=generator),
         SystemLoader(val, batch_size=500), ckpt_path=last)
     best = os.path.join(out, 'best.ckpt')
     if trainer.is_global_zero:

@@ -1,4 +1,5 @@
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -203,3 +204,14 @@ def test_shares_are_of_edges_and_pairs(train, val):
         assert logged == ({} if undirected else {
             'val_asymmetric_share': (0.25, 2)
         })
+
+
+def test_modules_are_sent_to_other_processes(train):
+    module = build(train)
+    module.generator.manual_seed(7)
+    # As bytes: tensors that are shared may be gone before they are received.
+    assert isinstance(module.__getstate__()['generator'], bytes)
+    again = pickle.loads(pickle.dumps(module))
+    assert torch.equal(again.generator.get_state(),
+                       module.generator.get_state())
+    assert_same_state(again.state_dict(), module.state_dict())
