@@ -12,25 +12,6 @@ from pyg_fnri.nn import (FNRI, NRI, SFNRI, CNNEncoder, ForceLaw,
                          ResidualEncoder, RolloutDecoder)
 
 
-def num_parameters(module):
-    return sum(parameter.numel() for parameter in module.parameters())
-
-
-@pytest.mark.parametrize('model_class, layers, encoder, decoder',
-                         [(NRI, [2, 2], 710_660, 406_020),
-                          (FNRI, [2, 2], 710_660, 406_020),
-                          (SFNRI, [2, 2], 710_146, 269_828),
-                          (NRI, [2, 2, 2], 711_688, 678_404),
-                          (FNRI, [2, 2, 2], 711_174, 542_212),
-                          (SFNRI, [2, 2, 2], 710_403, 337_924)])
-def test_numbers_of_parameters_are_those_of_table_3(model_class, layers,
-                                                    encoder, decoder):
-    model = model_class(in_channels=4, num_steps=49, num_edge_types=layers)
-    assert num_parameters(model.encoder) == encoder
-    assert num_parameters(model.decoder) == decoder
-    assert num_parameters(model) == encoder + decoder
-
-
 def test_null_types_and_priors_of_combinations():
     model = NRI(4, 6, [2, 3], 8, drop_null=True, prior=[[0.8, 0.2],
                                                         [0.5, 0.3, 0.2]])
