@@ -4,8 +4,8 @@
         --out runs/mine/graphs
 
 Looks at the first frames of each system, as many as the model has been trained
-to see; systems may have other numbers of particles than in training. Writes
-into --out:
+to see, or at all frames where laws alone were fitted; systems may have other
+numbers of particles than in training. Writes into --out:
 
 - edges.csv: system, sender, receiver, layer, type, probability of that type,
 - graphs.graphml: the interactions of all systems, each a part of its own,
@@ -32,8 +32,8 @@ from typing import Optional
 
 from pyg_fnri.datasets.reading import Reading
 from pyg_fnri.evaluation import (OwnSystems, check_results, check_sizes,
-                                 draw_graphs, infer_graphs, open_systems,
-                                 present_results, write_results)
+                                 draw_graphs, frames_looked_at, infer_graphs,
+                                 open_systems, present_results, write_results)
 from pyg_fnri.training import RelationalInference, load_checkpoint
 from pyg_fnri.training.cli import (OptionParser, OwnData, errors_in_one_line,
                                    given)
@@ -47,8 +47,10 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='trajectories as for scripts/train.py')
     parser.add_fields(
         'how they are read, where not as in training', OwnData,
-        ['system', 'time', 'particle', 'position', 'time_step', 'window'],
-        ['velocity', 'mass', 'max_gap', 'edges', 'stride'])
+        ['system', 'time', 'particle', 'position', 'time_step', 'window'], [
+            'velocity', 'mass', 'axes', 'every', 'max_gap', 'min_particles',
+            'project', 'edges', 'stride'
+        ])
     parser.add_argument('--refine', action='store_true',
                         help='improve each graph by the decoder')
     parser.add_argument('--shared', action='store_true',
@@ -70,11 +72,13 @@ def main(argv: Optional[list[str]] = None) -> None:
     with errors_in_one_line():
         check_results(args.out, args.overwrite)
         module = load_checkpoint(args.checkpoint)
-        module.require('encoder', *['decoder'] * args.refine)
+        # Without an encoder, graphs are found by refinement alone.
+        refined = args.refine or not module.is_trained('encoder')
+        module.require(*['decoder'] if refined else ['encoder'])
         dataset = open_systems(module.config, args.data, args.root,
                                given(args, Reading), **files)
         check_sizes(module.units, dataset._data.x)
-        found = infer_graphs(module, dataset, args.refine, args.shared)
+        found = infer_graphs(module, dataset, refined, args.shared)
         pictures = draw_graphs(module, found.first, dataset.system_names,
                                dataset.particle_names[0])
         write_results(args.out, found.table, found.network, pictures)
@@ -99,8 +103,8 @@ def describe(module: RelationalInference, dataset: OwnSystems,
     number = f"{len(dataset)} system{'s' * (len(dataset) > 1)}"
     if dataset.split != 'all':
         number += f" of the split '{dataset.split}'"
-    num_steps, observed = dataset[0].x.size(1), module.config.num_observed
-    if num_steps > observed:
+    num_steps, observed = dataset[0].x.size(1), frames_looked_at(module)
+    if observed and num_steps > observed:
         number += f', the first {observed} of {num_steps} frames,'
     return f"{'one graph of ' * shared}{number}"
 

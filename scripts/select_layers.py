@@ -20,13 +20,12 @@ from typing import Optional
 
 import torch
 
-from pyg_fnri.datasets.spec import open_dataset
 from pyg_fnri.datasets.stored import check_writable, written_whole
 from pyg_fnri.selection import plot_selection, select_layers
 from pyg_fnri.training import RECIPES, Config
 from pyg_fnri.training.cli import (OptionParser, OwnData, Recipe, Run,
                                    SimulatedData, describe_data,
-                                   errors_in_one_line, given)
+                                   errors_in_one_line, given, open_splits)
 from pyg_fnri.transforms import SplitTrajectory
 
 
@@ -62,13 +61,14 @@ def main(argv: Optional[list[str]] = None) -> None:
         check_writable(run.out)
         known = describe_data(args)
         vars(args).pop('interactions', None)  # Nothing is trained by them.
-        data, split = describe_data(args), SplitTrajectory(run.num_observed)
-        train, val = (open_dataset(data, run.root, name, split)
-                      for name in ('train', 'val'))
-        test = open_dataset(known, run.root, 'test', split)
-        config = Config.for_dataset(train, run.num_observed,
-                                    train.num_edge_types or args.candidates[0],
-                                    data, options=options)
+        data = describe_data(args)
+        num_observed, (train, val) = open_splits(run, data, 'train', 'val')
+        _, (test, ) = open_splits(run, known, 'test')
+        for systems in (train, val, test):
+            systems.transform = SplitTrajectory(num_observed)
+        config = Config.for_dataset(train, num_observed, train.num_edge_types
+                                    or args.candidates[0], data,
+                                    options=options)
         found = select_layers(config, args.candidates, train, val[:run.num_val],
                               test, run.out, args.seeds,
                               val_every=run.val_every,

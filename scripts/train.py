@@ -10,6 +10,13 @@ Networks alone; the paper's setting, days on two cores:
     python scripts/train.py --out runs/quick
     python scripts/train.py --recipe paper --out runs/paper
 
+Force laws from scratch, without any network, in seconds to minutes; of a
+recording of your own with the columns time, particle, x and y, which is cut,
+checked and held out in time by itself:
+
+    python scripts/train.py --recipe laws --data my.csv --num-edge-types 2 \\
+        --out runs/mine
+
 Your own table, with the columns time, particle, x, y and perhaps system, cut
 into windows of 25 observed and 25 predicted frames; one with other names and
 unequal masses; an array of positions alone, from which velocities are derived:
@@ -31,10 +38,10 @@ from typing import Optional
 
 import torch
 
-from pyg_fnri.datasets.spec import open_dataset
 from pyg_fnri.training import RECIPES, Config, Recipe, check_run, fit
 from pyg_fnri.training.cli import (OptionParser, OwnData, Run, SimulatedData,
-                                   describe_data, errors_in_one_line, given)
+                                   describe_data, errors_in_one_line, given,
+                                   open_splits)
 from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
 
 
@@ -70,15 +77,15 @@ def main(argv: Optional[list[str]] = None) -> None:
         # Before data are made, which takes minutes; fit checks it again.
         check_run(run.out, run.resume, run.overwrite,
                   data.get('files', {}).values())
-        split = SplitTrajectory(run.num_observed)
+        num_observed, (train, val) = open_splits(run, data, 'train', 'val')
+        split = SplitTrajectory(num_observed)
         if vars(args).get('unsplit'):
-            split = ReconstructTrajectory(run.num_observed)
-        train, val = (open_dataset(data, run.root, name, split)
-                      for name in ('train', 'val'))
+            split = ReconstructTrajectory(num_observed)
+        train.transform = val.transform = split
         config = Config.for_dataset(
             train,
             **given(args, Config) | {
-                'num_observed': run.num_observed,
+                'num_observed': num_observed,
                 'data': data,
                 'options': options
             })
@@ -87,7 +94,7 @@ def main(argv: Optional[list[str]] = None) -> None:
             accelerator=run.accelerator, resume=run.resume,
             overwrite=run.overwrite,
             command=['python', 'scripts/train.py', *words])
-    refine = ' --refine' if config.recipe == 'em' else ''
+    refine = ' --refine' if config.recipe in ('em', 'laws') else ''
     print(f'look at the result with\n    python scripts/evaluate.py{refine} '
           f'--checkpoint {run.out}/best.ckpt')
 

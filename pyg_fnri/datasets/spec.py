@@ -19,17 +19,18 @@ OWN_UNIT = 'unit of the data'
 
 def describe_files(
         data: str, edges: Optional[str] = None,
-        interactions: Optional[str] = None, *, num_observed: int,
-        window: Optional[int] = None, stride: Optional[int] = None,
-        neighbours: Optional[int] = None, radius: Optional[float] = None,
-        directed: bool = False, seed: int = 0,
+        interactions: Optional[str] = None, *,
+        num_observed: Optional[int] = None, window: Optional[int] = None,
+        stride: Optional[int] = None, neighbours: Optional[int] = None,
+        radius: Optional[float] = None, directed: bool = False, seed: int = 0,
         reading: Optional[Mapping[str, Any]] = None) -> dict[str, Any]:
     """Describes a user's own trajectories, by place and content of the files.
 
     Args:
         data (str): A file for :class:`~pyg_fnri.datasets.TrajectoryTable`, or a
             folder for :class:`~pyg_fnri.datasets.NRIFolder`.
-        num_observed (int): The frames that candidate edges may depend on.
+        num_observed (int, optional): The frames that candidate edges may depend
+            on. (default: all)
         neighbours (int, optional): Keep only edges from the nearest so many.
         radius (float, optional): Keep only edges of pairs that come so close.
         directed (bool): Whether a neighbour may be one in one direction only.

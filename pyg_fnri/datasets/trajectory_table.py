@@ -16,8 +16,10 @@ from pyg_fnri.datasets.reading import (Reading, Recording, Source,
 from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems, as_folder,
                                       check_choice)
 
-#: The frames of a window, if nothing else is said.
+#: The most frames of a window, if nothing else is said; shares of training,
+#: validation and test, and where windows are few.
 MOST_FRAMES = 100
+USUAL, FEW_WINDOWS = (0.8, 0.1, 0.1), (0.6, 0.2, 0.2)
 #: How far velocities may be from those of positions, and the fewest that tell.
 MAX_SLIP, FEW = 0.1, 20
 
@@ -51,7 +53,9 @@ class TrajectoryTable(StoredSystems):
         window (int, optional): Cut recordings into systems of so many frames.
             (default: of one that is split by time, a tenth, at most 100)
         stride (int, optional): From one window to the next. (default: `window`)
-        fractions (sequence of float): Of training, validation and test.
+        fractions (sequence of float, optional): Of training, validation and
+            test. (default: 0.8, 0.1, 0.1, of one recording without windows 0.6,
+            0.2, 0.2, as these are few)
         split_by (str, optional): `'system'` or `'time'`. (default: by system,
             if there are several)
         edges (DataFrame or str, optional): The candidate edges: columns
@@ -65,7 +69,7 @@ class TrajectoryTable(StoredSystems):
     """
     def __init__(self, root: str, table: Source, split: str = 'all', *,
                  window: Optional[int] = None, stride: Optional[int] = None,
-                 fractions: Sequence[float] = (0.8, 0.1, 0.1),
+                 fractions: Optional[Sequence[float]] = None,
                  split_by: Optional[str] = None, seed: int = 0,
                  edges: Optional[Source] = None,
                  interactions: Optional[Source] = None,
@@ -77,8 +81,8 @@ class TrajectoryTable(StoredSystems):
                 field.name: options.pop(field.name)
                 for field in fields(Reading) if field.name in options
             })
-        train, val, test = map(float, fractions)
-        self._fractions, self._split_by = (train, val, test), split_by
+        self._split_by = split_by
+        self._fractions = fractions and tuple(map(float, fractions))
         self._seed = operator.index(seed)
         for number in (window, stride):
             if number is not None and (window is None
@@ -256,8 +260,9 @@ class TrajectoryTable(StoredSystems):
     ) -> list[tuple[int, int, np.ndarray]]:
         if self.split == 'all':
             return [(k, 0, of.x) for k, of in enumerate(recordings)]
-        num, (train, val, test) = len(recordings), self._fractions
-        part = SPLITS.index(self.split)
+        num, part = len(recordings), SPLITS.index(self.split)
+        few = self._window is None and self._by_time(recordings)
+        train, val, test = self._fractions or (FEW_WINDOWS if few else USUAL)
         if not self._by_time(recordings):
             # At least one system each, unless the fraction is 0.
             num_val, num_test = (max(round(fraction * num), int(fraction > 0))
@@ -266,7 +271,7 @@ class TrajectoryTable(StoredSystems):
             if num_train < 1:
                 raise ValueError(
                     f'{num} systems are too few for the fractions '
-                    f"{self._fractions}; split by time: split_by='time'.")
+                    f"{(train, val, test)}; split by time: split_by='time'.")
             order = np.random.default_rng(self._seed).permutation(num)
             dealt = np.split(order, [num_train, num_train + num_val])[part]
             return [(k, 0, recordings[k].x) for k in sorted(dealt.tolist())]

@@ -69,7 +69,7 @@ def open_systems(config: Config, data: str, root: str,
         raise ValueError(f"The model was trained on {config.in_channels} "
                          f"features of a particle, positions and velocities, "
                          f"but '{data}' has {num_features}.")
-    if num_steps < config.num_observed:
+    if config.recipe != 'laws' and num_steps < config.num_observed:
         raise ValueError(f"The model looks at {config.num_observed} frames, "
                          f"but the systems in '{data}' have {num_steps}.")
     # Frames further apart look like faster particles, and nothing would fail.
@@ -84,8 +84,10 @@ def open_systems(config: Config, data: str, root: str,
     return dataset
 
 
-def observe(data: Any, num_observed: int) -> Any:
-    """Splits systems into observed :obj:`x` and, from its end on, :obj:`y`."""
+def observe(data: Any, num_observed: Optional[int]) -> Any:
+    """Splits systems into observed :obj:`x`, by default all frames, and, from
+    its end on, :obj:`y`."""
+    num_observed = num_observed or data.x.size(1)
     data.x, data.y = data.x[:, :num_observed], data.x[:, num_observed - 1:]
     return data
 
@@ -108,6 +110,12 @@ def check_sizes(units: Scaling, x: Tensor) -> None:
                 f"graphs are wrong: convert the data.", stacklevel=2)
 
 
+def frames_looked_at(module: RelationalInference) -> Optional[int]:
+    """How many frames the encoder takes; None without one: all there are."""
+    encoder = module.is_trained('encoder')
+    return module.config.num_observed if encoder else None
+
+
 class InferredGraphs(NamedTuple):
     """Candidate edges of many systems, their interactions as one network (see
     :mod:`pyg_fnri.convert`), and the first systems with the graph of each."""
@@ -122,11 +130,12 @@ def infer_graphs(module: RelationalInference, dataset: OwnSystems,
     """Infers a graph for each system, with whole trajectories.
 
     Args:
-        refined: Refine each, see :func:`~pyg_fnri.inference.refine`.
+        refined: Refine each, see :func:`~pyg_fnri.inference.refine`; by all
+            frames if there is no encoder that takes some.
         shared: Infer one graph for all, which must have the same particles,
             see :func:`~pyg_fnri.inference.shared_graph`.
     """
-    model, num_observed = module.model, module.config.num_observed
+    model, num_observed = module.model, frames_looked_at(module)
     systems, particles = dataset.system_names, dataset.particle_names
     batches = (observe(batch, num_observed) for batch in track(
         SystemLoader(dataset, batch_size), 'inferring', transient=True))

@@ -1,7 +1,8 @@
 """Layers and models."""
 from pyg_fnri.nn.aggr import ScatterSum
 from pyg_fnri.nn.decoder import Decoder, RolloutDecoder
-from pyg_fnri.nn.encoders import MLP, CNNEncoder, Encoder, MLPEncoder
+from pyg_fnri.nn.encoders import (MLP, CNNEncoder, Encoder, MLPEncoder,
+                                  UniformEncoder)
 from pyg_fnri.nn.force_law import ForceLaw, ForceLawDecoder
 from pyg_fnri.nn.latent import CategoricalLatent, Latent, SigmoidLatent
 from pyg_fnri.nn.linear_step import (LinearStep, OverLinearStep,
@@ -21,6 +22,6 @@ __all__ = [
     'OverLinearStep', 'PairTerm', 'ParticleTerm', 'RateLawDecoder',
     'RecurrentConv', 'RecurrentDecoder', 'RelationalAutoEncoder',
     'ResidualEncoder', 'RolloutDecoder', 'SFNRI', 'ScatterSum', 'Scaling',
-    'SigmoidLatent', 'StandardScaling', 'Term', 'Walls', 'known_masses',
-    'per_mass'
+    'SigmoidLatent', 'StandardScaling', 'Term', 'UniformEncoder', 'Walls',
+    'known_masses', 'per_mass'
 ]

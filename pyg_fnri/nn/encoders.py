@@ -182,6 +182,20 @@ class CNNEncoder(Encoder):
         return self.passes(h_edge, edge_index, x.size(0))
 
 
+class UniformEncoder(torch.nn.Module):
+    """Knows nothing: all types are as likely, of trajectories of any length.
+    For force laws, which need no encoder to start from."""
+    def __init__(self, out_channels: int) -> None:
+        super().__init__()
+        self.out_channels = out_channels
+
+    def reset_parameters(self) -> None:
+        pass
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return x.new_zeros(edge_index.size(1), self.out_channels)
+
+
 def check_trajectories(x: Tensor, num_steps: int, num_features: int) -> None:
     if x.dim() != 3 or x.size()[1:] != (num_steps, num_features):
         raise ValueError(

@@ -14,8 +14,11 @@ from typing import Any, Optional, Union, get_args, get_origin, get_type_hints
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from pyg_fnri.datasets.reading import Reading
-from pyg_fnri.datasets.spec import describe_files
+from pyg_fnri.datasets.spec import Systems, describe_files, open_dataset
 from pyg_fnri.training.recipes import Recipe
+
+#: The frames that are observed of long systems, if nothing else is said.
+MOST_OBSERVED = 49
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Run:
 
     Args:
         num_observed: First frames, that the encoder sees; as many last ones
-            are predicted.
+            are predicted; by default half of all, at most 49.
         directed: Infer each direction of a pair by itself, as `paper` does.
         out: The directory where results go.
         resume: Go on with the run in it.
@@ -78,7 +81,7 @@ class Run:
         num_val: Validation systems to look at.
         val_every: Steps between validations.
     """
-    num_observed: int = 49
+    num_observed: Optional[int] = None
     directed: bool = False
     out: str = 'runs/train'
     resume: bool = False
@@ -182,6 +185,16 @@ def describe_data(args: argparse.Namespace) -> dict[str, Any]:
     own = {name: own[name] for name in own.keys() - reading.keys()}
     return describe_files(num_observed=run.num_observed, directed=run.directed,
                           seed=run.data_seed, reading=reading, **own)
+
+
+def open_splits(run: Run, data: dict[str, Any], *splits:
+                str) -> tuple[int, list[Systems]]:
+    """How many frames are observed, and data sets."""
+    systems = [open_dataset(data, run.root, name) for name in splits]
+    num_observed = run.num_observed
+    if num_observed is None:
+        num_observed = min(MOST_OBSERVED, systems[0][0].x.size(1) // 2)
+    return num_observed, systems
 
 
 @contextmanager

@@ -29,8 +29,9 @@ from pyg_fnri.training.trainer import (make_trainer, quiet_lightning,
 
 
 class ExpectationMaximisation:
-    """Finds force laws from where the training of a model has ended, then
-    trains its encoder on the graphs that they lead to. No label is looked at.
+    """Finds force laws from where the training of a model has ended, or from
+    scratch, then trains its encoder on the graphs that they lead to. No label
+    is looked at.
 
     1. Laws, terms and graphs of some training systems are fitted, of each order
        that is possible: laws.ckpt, and em.csv and em.png with a row per
@@ -78,7 +79,6 @@ class ExpectationMaximisation:
             resume: bool = False) -> RelationalInference:
         """All stages from a trained model, on the CPU, or those left of a run
         that is resumed; gives the module of best.ckpt, for evaluation."""
-        guess.require('encoder')
         laws, best = (os.path.join(self.out, name)
                       for name in ('laws.ckpt', 'best.ckpt'))
         if resume and os.path.exists(best):
@@ -203,8 +203,8 @@ class ExpectationMaximisation:
         module.verdict = ('Not checked whether the force laws hold: it takes '
                           'two validation systems or more.')
         if held_out.num_graphs > 1:
-            module.verdict = str(check_laws(module.model, held_out,
-                                            guess.model))
+            networks = guess.model if guess.is_trained('encoder') else None
+            module.verdict = str(check_laws(module.model, held_out, networks))
         print(module.verdict)
         write_text(os.path.join(self.out, 'check.txt'), f'{module.verdict}\n')
 

@@ -17,6 +17,7 @@ from pyg_fnri.metrics import (EdgeAccuracy, asymmetric_share, joint_type,
                               linear_rollout, posterior_entropy, static_rollout)
 from pyg_fnri.nn import (ForceLawDecoder, LinearStep, MinMaxScaling,
                          RelationalAutoEncoder, per_mass)
+from pyg_fnri.nn.encoders import UniformEncoder
 from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.recipes import Recipe
@@ -162,13 +163,16 @@ class RelationalInference(pl.LightningModule):
         for part in parts:
             if not self.is_trained(part):
                 raise ValueError(
-                    f"This needs a trained {part}, which the regime "
-                    f"{self.config.regime} has not; take learned.")
+                    f"This needs a trained {part}, which the recipe "
+                    f"{self.config.recipe} in the regime "
+                    f"{self.config.regime} has not.")
 
     def is_trained(self, part: str) -> bool:
         """Whether a part is trained, or force laws have taken its place."""
-        fitted = part == 'decoder' and self.config.laws is not None
-        return fitted or part in self.trained
+        if part == 'decoder' and self.config.laws is not None:
+            return True
+        untrained = isinstance(self.model.encoder, UniformEncoder)
+        return part in self.trained and not untrained
 
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.Adam(self.model.parameters(),

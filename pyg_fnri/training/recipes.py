@@ -17,7 +17,7 @@ from pyg_fnri.nn import (NRI, SFNRI, CNNEncoder, Decoder, LinearStep,
                          MinMaxScaling, MLPEncoder, MultiplexConv,
                          OverLinearStep, RecurrentConv, RecurrentDecoder,
                          RelationalAutoEncoder, ResidualEncoder, RolloutDecoder,
-                         Scaling, StandardScaling)
+                         Scaling, StandardScaling, UniformEncoder)
 from pyg_fnri.transforms import random_symmetries
 
 #: Encoders by name: of features, frames, logits, hidden units and dropout.
@@ -374,9 +374,32 @@ class EMRecipe(EMSettings, QuickRecipe):
         return super().defaults(model, regime)
 
 
+@dataclass(frozen=True)
+class LawsRecipe(EMRecipe):
+    """Force laws from scratch, by all frames: no network is trained, and graphs
+    are inferred by refinement alone."""
+    num_distilled: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check(self, lambda v: v == 0, '0, as there is no encoder to learn',
+               'num_distilled')
+
+    def build(self, *args: Any) -> RelationalAutoEncoder:
+        return Recipe.build(self, *args)
+
+    def build_encoder(self, in_channels: int, num_steps: int,
+                      out_channels: int) -> torch.nn.Module:
+        return UniformEncoder(out_channels)
+
+    def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
+        Recipe.fit_units(self, model, x)
+
+
 #: Recipes by name.
 RECIPES: dict[str, type[Recipe]] = {
     'quick': QuickRecipe,
     'paper': PaperRecipe,
-    'em': EMRecipe
+    'em': EMRecipe,
+    'laws': LawsRecipe
 }

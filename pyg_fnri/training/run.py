@@ -17,7 +17,7 @@ from pyg_fnri.training.config import Config
 from pyg_fnri.training.em import ExpectationMaximisation
 from pyg_fnri.training.module import (RelationalInference, build_module,
                                       load_checkpoint)
-from pyg_fnri.training.recipes import EMRecipe
+from pyg_fnri.training.recipes import EMRecipe, LawsRecipe
 from pyg_fnri.training.trainer import (make_trainer, quiet_lightning,
                                        train_module)
 
@@ -28,7 +28,8 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
         command: Optional[Sequence[str]] = None) -> RelationalInference:
     """Trains a model by its recipe, to best.ckpt (lowest validation loss),
     last.ckpt, metrics.csv and curves.png; by the recipe `em` into out/quick,
-    to go on by :class:`ExpectationMaximisation`. Gives the module of best.ckpt.
+    to go on by :class:`ExpectationMaximisation`, with which the recipe `laws`
+    begins. Gives the module of best.ckpt.
 
     Args:
         config: What is trained, and how.
@@ -42,6 +43,12 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
     check_run(out, resume, overwrite, config.data.get('files', {}).values())
     module, em = build_module(config), None
     _check_systems(module, train, val)
+    if isinstance(module.recipe, LawsRecipe):
+        em = ExpectationMaximisation(config, module.recipe, train, val, out)
+        if not resume:
+            _start_run(out, sys.argv if command is None else command)
+        module.fit_units(train._data.x)
+        return em.run(module, resume)
     # Of several stages, the first one has a directory of its own.
     stage = 'quick' if isinstance(module.recipe, EMRecipe) else ''
     first = os.path.join(out, stage)

@@ -270,7 +270,7 @@ def test_arrays_of_single_systems():
 
 def test_one_recording_is_cut_without_being_told(tmp_path):
     frame = FRAME[FRAME.time < 2]
-    for split, number in (('train', 8), ('val', 1), ('test', 1)):
+    for split, number in (('train', 6), ('val', 2), ('test', 2)):
         dataset = TrajectoryTable(
             str(tmp_path),
             pd.concat(

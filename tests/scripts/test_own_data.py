@@ -82,9 +82,9 @@ def test_columns_and_masses_are_named_once(train, infer, birds, own_root,
     assert config.in_channels == 4
     assert config.data['time_step'] == pytest.approx(0.1)
     assert config.data['reading'] == {
-        'system': 'flock',
-        'time': 't',
-        'particle': 'bird',
+        'system': ['flock'],
+        'time': ['t'],
+        'particle': ['bird'],
         'position': ['east', 'north'],
         'max_gap': 1,
         'mass': 'weight'
