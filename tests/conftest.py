@@ -1,4 +1,5 @@
 """Fixtures that several test files share."""
+import io
 import os
 from dataclasses import dataclass
 from functools import partial
@@ -8,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
-from reference_weights import with_their_weights
 
 import pyg_fnri.laws
 import pyg_fnri.training.em
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.nn.reference import from_reference_checkpoint
 from pyg_fnri.simulation import kuramoto
 from pyg_fnri.transforms import SplitTrajectory
 
@@ -103,9 +104,6 @@ def laws_sought_briefly():
                     max_starts=2, max_rounds=0, terms=())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pyg_fnri.laws.fit, 'MAX_SEARCHES', 1)
-        patch.setattr(pyg_fnri.laws.fit, 'LEAST_CHANGES', 400)
-        for module in (pyg_fnri.laws.fit, pyg_fnri.laws.check):
-            patch.setattr(module, 'NUM_RESTARTS', 2)
         for module in (pyg_fnri.laws, pyg_fnri.training.em):
             patch.setattr(module, 'discover_force_laws', brief)
         yield
@@ -152,14 +150,19 @@ class Reference:
     def flat(self, name):
         return self[name].flatten(0, 1)
 
-    def model(self, skip_first=False):
-        """Our model with their weights."""
-        parts = ({
-            key.removeprefix(part): self[key]
-            for key in self.arrays if key.startswith(part)
-        } for part in ('encoder/', 'decoder/'))
-        return with_their_weights(*parts, self['layers'].tolist(), self.name,
-                                  skip_first)
+    def model(self, **kwargs):
+        """Our model with their weights, read from files like theirs."""
+        files = []
+        for part in ('encoder/', 'decoder/'):
+            files.append(io.BytesIO())
+            torch.save(
+                {
+                    key.removeprefix(part): self[key]
+                    for key in self.arrays if key.startswith(part)
+                }, files[-1])
+            files[-1].seek(0)
+        return from_reference_checkpoint(*files, self['layers'].tolist(),
+                                         self.name, **kwargs)
 
 
 @pytest.fixture(params=[

@@ -47,15 +47,3 @@ def test_predictions_from_the_last_state_and_from_each_frame(decoder, graph):
 @pytest.mark.slow
 def test_step_compiles_to_one_graph(decoder, graph, assert_one_graph):
     assert_one_graph(decoder.step, torch.randn(5, 3, 4), *graph)
-
-
-@pytest.mark.parametrize(
-    'reference', ['nri', 'nri_three_layers', 'fnri', 'fnri_three_layers'],
-    indirect=True)
-def test_same_rollouts_without_the_null_types(reference):
-    model = reference.model(skip_first=True)
-    sizes = model.latent.num_edge_types
-    edge_attr = model.latent.channels(
-        reference.flat('edge_attr').split(sizes, dim=-1))
-    out = model.decode(reference.x, reference.edge_index, edge_attr, 10)
-    torch.testing.assert_close(out, reference.flat('rollout_skip_first_10'))
