@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo example planets test test-slow coverage lint format count clean
+.PHONY: help demo example planets fish soccer test test-slow coverage lint format count clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -22,11 +22,23 @@ example: $(VENV)/.installed  ## From a table of trajectories to graphs and pictu
 planets: $(VENV)/.examples  ## Weigh the planets by how they move, in a minute
 	$(BIN)/python scripts/examples/planets.py
 
+fish: $(VENV)/.recordings  ## 100 zebrafish: which fish acts on which, if any law holds
+	$(BIN)/python scripts/examples/recordings.py fish runs/fish.csv
+	$(BIN)/python scripts/train.py @scripts/configs/fish.args
+	$(BIN)/python scripts/evaluate.py --refine --checkpoint runs/fish/best.ckpt
+	$(BIN)/python scripts/infer.py --checkpoint runs/fish/best.ckpt --data runs/fish.csv --window 30 --out runs/fish/graphs --overwrite
+
+soccer: $(VENV)/.recordings  ## Half a soccer match, of players who come and go
+	$(BIN)/python scripts/examples/recordings.py soccer runs/soccer.csv
+	$(BIN)/python scripts/train.py @scripts/configs/soccer.args
+	$(BIN)/python scripts/evaluate.py --refine --checkpoint runs/soccer/best.ckpt
+	$(BIN)/python scripts/infer.py --checkpoint runs/soccer/best.ckpt --data runs/soccer.csv --window 30 --out runs/soccer/graphs --overwrite
+
 # Two workers share the tests; one thread each, or they wait for each other.
 test: $(VENV)/.installed  ## Run the tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-slow: $(VENV)/.installed  ## Run the tests that take minutes
+test-slow: $(VENV)/.recordings  ## Run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
 coverage: $(VENV)/.installed  ## Say which lines the tests run
@@ -61,4 +73,9 @@ $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
 $(VENV)/.examples: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    --constraint constraints.txt --editable '.[examples]'
+	@touch $@
+
+$(VENV)/.recordings: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt --editable '.[recordings]'
 	@touch $@

@@ -75,7 +75,8 @@ def main(argv: Optional[list[str]] = None) -> None:
     with errors_in_one_line():
         module = load_checkpoint(args.checkpoint)
         if args.refine:
-            module.require('encoder', 'decoder')
+            laws_alone = module.config.recipe == 'laws'
+            module.require('decoder', *['encoder'] * (not laws_alone))
         check_writable(out)
         dataset = open_systems(module, args)
         report, types = measure(module, dataset)

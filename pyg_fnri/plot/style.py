@@ -49,7 +49,7 @@ def add_legend(figure: Figure, styles: Mapping[str, Any]) -> None:
     figure.legend(
         handles=[Line2D([], [], label=k, **v) for k, v in styles.items()],
         loc='outside lower center', frameon=False, fontsize=9,
-        ncols=len(styles) if figure.get_figwidth() > 4 else 1)
+        ncols=max(1, min(len(styles), int(figure.get_figwidth() / 1.6))))
 
 
 def label(ax: Axes, x: str = '', y: str = '') -> None:

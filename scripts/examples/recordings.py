@@ -38,12 +38,12 @@ def soccer() -> pd.DataFrame:
     match = skillcorner.load(meta_data=f'{folder}match_data.json',
                              raw_data=f'{folder}structured_data.json',
                              coordinates='skillcorner')
-    return pd.DataFrame(
-        [(round(frame.timestamp.total_seconds(), 1), str(player),
-          seen.coordinates.x, seen.coordinates.y) for frame in match.frames
-         if frame.period.id == 1 for player, seen in frame.players_data.items()
-         if seen.coordinates is not None],
-        columns=['time', 'particle', 'x', 'y'])
+    return pd.DataFrame([(round(frame.timestamp.total_seconds(), 1),
+                          str(player), seen.coordinates.x, seen.coordinates.y)
+                         for frame in match.frames if frame.period.id == 1
+                         for player, seen in frame.players_data.items()
+                         if seen.coordinates is not None],
+                        columns=['time', 'particle', 'x', 'y'])
 
 
 RECORDINGS = {'fish': fish, 'soccer': soccer}
