@@ -132,21 +132,21 @@ def test_wrong_own_data_end_in_one_sentence(train, own_table, arguments,
     assert '\n' not in str(error.value)
 
 
-def test_one_recording_needs_no_options(load_script, infer, own_root,
-                                        tmp_path):
+def test_one_recording_needs_no_options(load_script, infer, own_root, tmp_path):
     system = Kind((pull, ), interval=0.2).systems(1, 3, 0.0)
     x = torch.cat([system.x, system.y], 1).numpy()
     time, particle = np.indices(x.shape[1::-1]).reshape(2, -1)
-    table = pd.DataFrame(x.swapaxes(0, 1).reshape(-1, 4),
-                         columns=['x', 'y', 'vx', 'vy'])
+    table = pd.DataFrame(
+        x.swapaxes(0, 1).reshape(-1, 4), columns=['x', 'y', 'vx', 'vy'])
     table = table.assign(time=0.2 * time, particle=particle)
     path = tmp_path / 'one.csv'
     table.to_csv(path, index=False)
     script = load_script('train')
     script.main([
-        '--recipe', 'laws', '--data', str(path), '--num-edge-types', '2',
-        '--out', str(tmp_path / 'run'), '--option', f'root={own_root}',
-        '--option', 'terms='
+        '--recipe', 'laws', '--data',
+        str(path), '--num-edge-types', '2', '--out',
+        str(tmp_path / 'run'), '--option', f'root={own_root}', '--option',
+        'terms='
     ])
     checkpoint = str(tmp_path / 'run' / 'best.ckpt')
     module = load_checkpoint(checkpoint)
