@@ -26,8 +26,8 @@ ARRAYS = ('.npy', '.npz')
 #: By how much of a time step times may be off, since files round them.
 TOLERANCE = 0.05
 #: Columns of degrees; the radius of the Earth, in m.
-LONGITUDE = ('longitude', 'lon', 'long', 'lng', 'location-long')
-LATITUDE = ('latitude', 'lat', 'location-lat')
+LONGITUDE = r'(.*[^a-z])?(longitude|long?|lng)([^a-z].*)?'
+LATITUDE = r'(.*[^a-z])?(latitude|lat)([^a-z].*)?'
 EARTH = 6_371_009.0
 
 
@@ -183,8 +183,8 @@ class Reading:
         position: Sequence[Any] = self.position or [
             name for name in ('x', 'y', 'z') if name in table
         ] or [
-            *[name for name in table if str(name).lower() in LONGITUDE][:1],
-            *[name for name in table if str(name).lower() in LATITUDE][:1]
+            *[name for name in table if _is(name, LONGITUDE)][:1],
+            *[name for name in table if _is(name, LATITUDE)][:1]
         ] or ['x']
         velocity: Optional[Sequence[Any]] = self.velocity
         if velocity is None:
@@ -236,12 +236,11 @@ class Reading:
 
     def _project(self, cells: np.ndarray, names: Sequence[Any]) -> np.ndarray:
         """Positions in m, of longitudes and latitudes; others as they are."""
-        words = [str(name).lower() for name in names]
-        north = [word in LATITUDE for word in words]
-        east = [word in LONGITUDE for word in words]
+        north = [_is(name, LATITUDE) for name in names]
+        east = [_is(name, LONGITUDE) for name in names]
         if self.project is None:
             known = np.array(cells[~np.isnan(cells).any(1), :2])
-            looks = len(words) == 2 and len(known) > 0 and bool(
+            looks = len(names) == 2 and len(known) > 0 and bool(
                 (abs(known) <= (180, 90)).all() and
                 (np.ptp(known, axis=0) < 2).all() and
                 (abs(known.mean(0)) > 5 * np.ptp(known, axis=0)).all())
@@ -369,6 +368,10 @@ def _in_native_order(table: pd.DataFrame) -> pd.DataFrame:
     return table.astype(swapped) if swapped else table
 
 
+def _is(name: Any, pattern: str) -> bool:
+    return re.fullmatch(pattern, str(name).lower()) is not None
+
+
 def _columns(*names: Any) -> list[str]:
     return [
         column for name in names
@@ -441,7 +444,13 @@ def _clock(times: pd.Series) -> np.ndarray:
     if times.dtype.kind not in 'biufmM':
         if pd.to_numeric(times.astype(str), errors='coerce').notna().any():
             return numbers(times)
-        times = pd.to_datetime(times.astype(str), format='ISO8601', utc=True)
+        try:
+            times = pd.to_datetime(times.astype(str), format='ISO8601',
+                                   utc=True)
+        except ValueError as error:
+            raise ValueError(
+                f'Column {times.name!r} must hold numbers, or '
+                f'dates such as 2024-05-31 12:00:00.5 ({error}).') from error
     if times.dtype.kind == 'M':
         times = times - times.min()
     if times.dtype.kind == 'm':
@@ -459,7 +468,7 @@ def _frames(rows: pd.DataFrame,
         raise ValueError('No particle has rows at two times; name the '
                          'columns by system, time and particle.')
     unit = time_step or usual
-    if usual == 1 and unit % 1 != 0 and bool((rows.clock % 1 == 0).all()):
+    if usual == 1 and bool((rows.clock % 1 == 0).all()):
         unit = 1.0  # The numbers of frames.
     rows = rows.sort_values(['system', 'clock'])
     # From each time to the next, so that rounding does not add up.

@@ -122,6 +122,7 @@ RIGHT = {
     'frame numbers': (text('x.csv', COUNTED), dict(time_step=STEP)),
     'frame numbers from 1': (text('x.csv', COUNTED.assign(
         time=COUNTED.time + 1)), dict(time_step=STEP)),
+    'frames of 60 s': (text('x.csv', COUNTED), dict(time_step=60 * STEP)),
     'dates': (text('x.csv', FRAME.assign(time=CLOCK)), {}),
     'date and time': (text('x.csv', FRAME.assign(
         day=CLOCK.dt.strftime('%Y-%m-%d'),
@@ -166,7 +167,8 @@ def test_read_right(tmp_path, name):
     x = dataset[0].x.double().numpy()
     assert len(dataset) == 1 and x.shape == (7, NUM_FRAMES, 4)
     middle = 0.0 if not options.get('project') else X.mean((0, 1))
-    step = 1000 * STEP if name == 'milliseconds' else STEP
+    factor = {'milliseconds': 1000, 'frames of 60 s': 60}.get(name, 1)
+    step = factor * STEP
     np.testing.assert_allclose(x[..., :2], X - middle,
                                atol=1.5e-2 if 'gap' in name else 2e-3)
     np.testing.assert_allclose(x[..., 2:] * step, SPEED * STEP, atol=1e-2)
@@ -200,6 +202,11 @@ REFUSED = {
                    r'\[99, 7, 2\].*99 particles.*\[7, 99, 2\].*TNF'),
     'time first, systems': (array(tracks(99).swapaxes(0, 1)[None]), ARRAY,
                             r'\[1, 99, 7, 2\].*STNF'),
+    'few times first': (array(X[:, :5].swapaxes(0, 1)), ARRAY, 'TNF'),
+    'hours': (text('x.csv', FRAME.assign(time='12:00:01')), {},
+              "'time' must hold numbers, or dates"),
+    'degrees of a collar': (text('x.csv', EARTH.rename(
+        columns=dict(lat='GPS_Lat', lon='GPS_Lon'))), {}, 'project=True'),
     'time first, velocities': (array(BOTH.swapaxes(0, 1)), {}, 'TNF'),
     'axes': (array(X), dict(axes='NTX', **ARRAY), 'axes is'),
     'degrees': (text('x.csv', EARTH), {}, 'longitude.*project=True'),
