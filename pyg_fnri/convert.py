@@ -74,6 +74,51 @@ def to_pandas(
     })  # yapf: disable
 
 
+def to_changes(table: pd.DataFrame, stay: float = 0.5) -> pd.DataFrame:
+    r"""How probable each interaction is in each window of a recording.
+
+    Args:
+        table: As :func:`to_pandas` makes it, of systems `RECORDING/FIRST_FRAME`
+            and layers of two types.
+        stay: The prior probability that a pair stays as it is from one window
+            to the next: with more than 0.5, the posterior of each window is
+            smoothed by those before and after it (forward-backward algorithm).
+
+    Returns:
+        A row for each pair and layer, in the columns `recording`, `sender`,
+        `receiver`, `layer`; then a column for each first frame, NaN where the
+        two are not both there.
+    """
+    if not 0 < stay < 1:
+        raise ValueError(f'stay must be between 0 and 1, not {stay}.')
+    place = table['system'].astype(str).str.extract(r'^(.*)/(\d+)$')
+    if place.isna().any(axis=None):
+        raise ValueError('Graphs change from window to window, but these '
+                         'systems are no windows; cut some by window=NUMBER.')
+    probability = table['probability']
+    out = table.assign(
+        recording=place[0], frame=place[1].astype(int),
+        probability=probability.where(table['type'] > 0, 1 - probability))
+    keys = ['recording', 'sender', 'receiver', 'layer']
+    out = out.pivot(index=keys, columns='frame', values='probability')
+    if stay != 0.5:
+        known = out.to_numpy()
+        # Of absent and present; a window without the pair says nothing.
+        likelihood = np.nan_to_num(np.stack([1 - known, known]), nan=0.5)
+        step = np.array([[stay, 1 - stay], [1 - stay, stay]])
+        message = [np.ones_like(likelihood) for _ in range(2)]
+        for passed, order in zip(message, (1, -1)):
+            state = np.ones((2, len(known)))
+            for t in range(known.shape[1])[::order]:
+                passed[..., t] = state
+                state = step @ (state * likelihood[..., t])
+                state /= state.sum(0).clip(min=1e-300)
+        joint = likelihood * message[0] * message[1]
+        smoothed = joint[1] / joint.sum(0).clip(min=1e-300)
+        out[:] = np.where(np.isnan(known), np.nan, smoothed)
+    return out.reset_index()
+
+
 def to_networkx(data: Data, edge_type: Tensor,
                 names: Optional[Sequence[Any]] = None,
                 probability: Optional[Probability] = None,

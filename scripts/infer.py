@@ -11,6 +11,8 @@ numbers of particles than in training. Writes into --out:
 - graphs.graphml: the interactions of all systems, each a part of its own,
 - graph.png and heatmap.png: the graph of the first system, and how probable
   each interaction is,
+- changes.csv and changes.png, of windows: how probable each interaction is in
+  each, which come and go,
 - trajectories.png: predicted from the last frame looked at, over true ones,
   of the first systems, where frames remain.
 
@@ -30,10 +32,12 @@ import argparse
 import time
 from typing import Optional
 
+from pyg_fnri.convert import to_changes
 from pyg_fnri.datasets.reading import Reading
 from pyg_fnri.evaluation import (OwnSystems, check_results, check_sizes,
                                  draw_graphs, frames_looked_at, infer_graphs,
                                  open_systems, present_results, write_results)
+from pyg_fnri.plot import plot_changes
 from pyg_fnri.training import RelationalInference, load_checkpoint
 from pyg_fnri.training.cli import (OptionParser, OwnData, errors_in_one_line,
                                    given)
@@ -55,6 +59,10 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='improve each graph by the decoder')
     parser.add_argument('--shared', action='store_true',
                         help='one graph for all systems, of the same particles')
+    parser.add_argument(
+        '--stay', type=float, default=0.5, metavar='P',
+        help='how probably pairs stay as they are from window '
+        'to window; more than 0.5 smooths changes [%(default)s]')
     parser.add_argument('--out', required=True, metavar='DIR',
                         help='where results go; made if need be')
     parser.add_argument('--overwrite', action='store_true',
@@ -81,7 +89,12 @@ def main(argv: Optional[list[str]] = None) -> None:
         found = infer_graphs(module, dataset, refined, args.shared)
         pictures = draw_graphs(module, found.first, dataset.system_names,
                                dataset.particle_names[0])
-        write_results(args.out, found.table, found.network, pictures)
+        tables = {'edges.csv': found.table}
+        if 'window' in own and not args.shared and len(dataset) > 1:
+            changes = to_changes(found.table, args.stay)
+            tables['changes.csv'] = changes
+            pictures['changes.png'] = plot_changes(changes)
+        write_results(args.out, tables, found.network, pictures)
     print(f'{describe(module, dataset, args.shared)} in '
           f'{time.monotonic() - start:.1f} seconds')
     for layer, rows in found.table.groupby('layer'):

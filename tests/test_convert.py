@@ -1,10 +1,11 @@
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch_geometric.data import Batch
 
-from pyg_fnri.convert import to_adjacency, to_networkx, to_pandas
+from pyg_fnri.convert import to_adjacency, to_changes, to_networkx, to_pandas
 from pyg_fnri.data import adjacency_to_edge_label, fully_connected
 
 # Directed: particle 1 acts on 0 but not 0 on 1, and only 2 on 1 in layer 1.
@@ -118,3 +119,46 @@ def test_graphml_brings_everything_back(batch, tmp_path):
         assert graph.has_edge(j, i, data['layer'])
         assert data.items() <= ours[key].items()
         assert {'layer', 'type', 'probability'} <= data.keys()
+
+
+def windows(*probability):
+    """A pair's probability to interact in windows of ten frames."""
+    known = [(10 * k, p) for k, p in enumerate(probability) if p is not None]
+    return pd.DataFrame({
+        'system': [f'fish/{first}' for first, _ in known],
+        'sender': 'a',
+        'receiver': 'b',
+        'layer': 0,
+        'type': [int(p > 0.5) for _, p in known],
+        'probability': [max(p, 1 - p) for _, p in known]
+    })
+
+
+def test_graphs_that_change():
+    table = to_changes(windows(0.9, 0.2, None, 0.7))
+    assert table.columns.tolist() == [
+        'recording', 'sender', 'receiver', 'layer', 0, 10, 30
+    ]
+    assert table.iloc[0, 4:].tolist() == pytest.approx([0.9, 0.2, 0.7])
+    # One pair alone does not tell that there was a window.
+    both = pd.concat([
+        windows(0.9, 0.2, None, 0.7),
+        windows(0.5, 0.5, 0.5, 0.5).assign(sender='c')
+    ])
+    changes = to_changes(both, stay=0.8)
+    known = np.array([0.9, 0.2, 0.5, 0.7])
+    # All sixteen courses of a pair, one by one.
+    joint = np.zeros((4, 2))
+    for course in np.ndindex(2, 2, 2, 2):
+        weight = np.where(course, known, 1 - known).prod()
+        for before, after in zip(course[:-1], course[1:]):
+            weight *= 0.8 if before == after else 0.2
+        joint[range(4), course] += weight
+    expected = joint[:, 1] / joint.sum(1)
+    found = changes.set_index('sender').loc['a', [0, 10, 20, 30]].tolist()
+    assert found[:2] == pytest.approx(expected[:2])
+    assert np.isnan(found[2]) and found[3] == pytest.approx(expected[3])
+    with pytest.raises(ValueError, match='window='):
+        to_changes(windows(0.5).assign(system='fish'))
+    with pytest.raises(ValueError, match='stay'):
+        to_changes(windows(0.5), stay=1)

@@ -16,9 +16,9 @@ from pyg_fnri.datasets.reading import (Reading, Recording, Source,
 from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems, as_folder,
                                       check_choice)
 
-#: The most frames of a window, if nothing else is said; shares of training,
-#: validation and test, and where windows are few.
-MOST_FRAMES = 100
+#: The most frames of a window, if nothing else is said, and windows that are no
+#: longer few; shares of training, validation and test, and where they are few.
+MOST_FRAMES, MANY = 100, 50
 USUAL, FEW_WINDOWS = (0.8, 0.1, 0.1), (0.6, 0.2, 0.2)
 #: How far velocities may be from those of positions, and the fewest that tell.
 MAX_SLIP, FEW = 0.1, 20
@@ -54,8 +54,8 @@ class TrajectoryTable(StoredSystems):
             (default: of one that is split by time, a tenth, at most 100)
         stride (int, optional): From one window to the next. (default: `window`)
         fractions (sequence of float, optional): Of training, validation and
-            test. (default: 0.8, 0.1, 0.1, of one recording without windows 0.6,
-            0.2, 0.2, as these are few)
+            test. (default: 0.8, 0.1, 0.1; of less than 50 windows by time 0.6,
+            0.2, 0.2)
         split_by (str, optional): `'system'` or `'time'`. (default: by system,
             if there are several)
         edges (DataFrame or str, optional): The candidate edges: columns
@@ -261,7 +261,9 @@ class TrajectoryTable(StoredSystems):
         if self.split == 'all':
             return [(k, 0, of.x) for k, of in enumerate(recordings)]
         num, part = len(recordings), SPLITS.index(self.split)
-        few = self._window is None and self._by_time(recordings)
+        longest = max(recording.x.shape[1] for recording in recordings)
+        few = self._by_time(recordings) and (self._window is None
+                                             or longest < MANY * self._window)
         train, val, test = self._fractions or (FEW_WINDOWS if few else USUAL)
         if not self._by_time(recordings):
             # At least one system each, unless the fraction is 0.

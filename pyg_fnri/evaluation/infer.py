@@ -31,8 +31,8 @@ from pyg_fnri.training import Config, RelationalInference
 OwnSystems = Union[TrajectoryTable, NRIFolder]
 
 #: Files of inferred graphs, all that there can be.
-RESULTS = ('edges.csv', 'graphs.graphml', 'graph.png', 'heatmap.png',
-           'trajectories.png')
+RESULTS = ('edges.csv', 'graphs.graphml', 'changes.csv', 'graph.png',
+           'heatmap.png', 'changes.png', 'trajectories.png')
 #: Systems that are drawn, at the most.
 NUM_DRAWN = 4
 #: How many times larger or smaller trajectories may be than in training.
@@ -234,11 +234,13 @@ def check_results(out: str, overwrite: bool = False) -> None:
     check_writable(out)
 
 
-def write_results(out: str, table: pd.DataFrame, network: nx.MultiGraph,
-                  pictures: Mapping[str, Figure]) -> None:
+def write_results(out: str, tables: Mapping[str, pd.DataFrame],
+                  network: nx.MultiGraph, pictures: Mapping[str,
+                                                            Figure]) -> None:
     """Replaces all :obj:`RESULTS` of a directory, once all are written."""
     with tempfile.TemporaryDirectory(dir=out) as folder:
-        table.to_csv(os.path.join(folder, 'edges.csv'), index=False)
+        for name, table in tables.items():
+            table.to_csv(os.path.join(folder, name), index=False)
         nx.write_graphml(network, os.path.join(folder, 'graphs.graphml'),
                          edge_id_from_attribute='id')
         for name, figure in pictures.items():

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Optional
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
@@ -140,6 +141,42 @@ def plot_adjacency(edge_index: Array, probability: Array,
         ax.set_xticks(ticks, texts, rotation=0 if upright else 90)
         ax.set_yticks(ticks, texts)
         label(ax, 'sender', 'receiver')
+        pale_ticks(ax)
+    bar = figure.colorbar(image, ax=axes, shrink=0.8)
+    bar.set_label('probability of a type other than 0', fontsize=9, color=INK)
+    pale_ticks(bar.ax)
+    return figure
+
+
+def plot_changes(changes: pd.DataFrame) -> Figure:
+    """Draw how probable interactions are in each window, a heat map per layer,
+    of the pairs that change most.
+
+    Args:
+        changes: As :func:`~pyg_fnri.convert.to_changes` makes it.
+    """
+    ends = zip(changes['sender'].astype(str), changes['receiver'].astype(str))
+    changes = changes.assign(pair=[' '.join(sorted(pair)) for pair in ends])
+    # Both directions of a pair, where they are alike, are one row.
+    rows = changes.drop_duplicates(
+        [*changes.columns.drop(['sender', 'receiver'])])
+    between = ' \u2013 ' if len(rows) < len(changes) else ' \u2192 '
+    changes = rows.drop(columns='pair')
+    figure, axes = make_panels(changes['layer'].nunique(), 4.0)
+    for ax, (layer, rows) in zip(axes, changes.groupby('layer', sort=False)):
+        values = rows.iloc[:, 4:]
+        spread = values.std(axis=1).fillna(0).sort_values(kind='stable')
+        kept = spread.index[-MOST_NAMES:].sort_values()
+        values = values.loc[kept]
+        image = ax.imshow(values, cmap='Blues', vmin=0, vmax=1, aspect='auto',
+                          interpolation='none')
+        ax.set_facecolor(NO_EDGE)
+        name_layer(ax, f'layer {layer}', layer_color(int(layer)))
+        pairs = rows.loc[kept, ['sender', 'receiver']].astype(str)
+        ax.set_yticks(range(len(kept)), pairs.agg(between.join, axis=1))
+        ticks = range(0, values.shape[1], -(-values.shape[1] // 4))
+        ax.set_xticks(ticks, [str(values.columns[tick]) for tick in ticks])
+        label(ax, 'first frame of the window')
         pale_ticks(ax)
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
     bar.set_label('probability of a type other than 0', fontsize=9, color=INK)

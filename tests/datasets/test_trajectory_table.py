@@ -177,7 +177,7 @@ def test_every_system_is_in_one_split(open_table):
 def test_splits_by_time_share_no_frame(open_table):
     frame = table(100, {'A': ['a', 'b']})
     seen = {}
-    for split, start in (('train', 0), ('val', 80), ('test', 90)):
+    for split, start in (('train', 0), ('val', 60), ('test', 80)):
         dataset = open_table(frame, split, window=8, stride=3)
         assert dataset.system_names[0] == f'A/{start}'
         assert dataset[0].x.shape == (2, 8, 4)
@@ -186,7 +186,7 @@ def test_splits_by_time_share_no_frame(open_table):
     assert max(seen['val']) < min(seen['test'])
     # Velocities see no frame of another split, either.
     after = frame.copy()
-    after.loc[after.time >= 80 * DT, ['x', 'y']] = 1e3
+    after.loc[after.time >= 60 * DT, ['x', 'y']] = 1e3
     one, other = (open_table(of, 'train', window=10, split_by='time')
                   for of in (frame, after))
     assert torch.equal(one.x, other.x)

@@ -152,19 +152,21 @@ def results():
 
 
 def test_results_replace_each_other_whole(results, tmp_path):
-    table, network, _ = results
-    write_results(str(tmp_path), *results)
+    table, network, pictures = results
+    tables = {'edges.csv': table}
+    write_results(str(tmp_path), tables, network, pictures)
     assert pd.read_csv(tmp_path / 'edges.csv').equals(table)
     read = nx.read_graphml(tmp_path / 'graphs.graphml', force_multigraph=True)
     assert nx.get_edge_attributes(read, 'type') == {('0', '1', '0-1-0'): 1}
     before = (tmp_path / 'edges.csv').read_bytes()
     with pytest.raises(AttributeError):
-        write_results(str(tmp_path), table[:0], network, {'graph.png': None})
+        write_results(str(tmp_path), {'edges.csv': table[:0]}, network,
+                      {'graph.png': None})
     assert (tmp_path / 'edges.csv').read_bytes() == before
     (tmp_path / 'mine.txt').write_text('notes')
     assert len(list(tmp_path.iterdir())) == 5
     # No result of others is left, and nothing else is lost.
-    write_results(str(tmp_path), table, network, {'heatmap.png': Figure()})
+    write_results(str(tmp_path), tables, network, {'heatmap.png': Figure()})
     assert present_results(
         str(tmp_path)) == ['edges.csv', 'graphs.graphml', 'heatmap.png']
     assert (tmp_path / 'mine.txt').exists()

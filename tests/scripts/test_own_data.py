@@ -155,3 +155,8 @@ def test_one_recording_needs_no_options(load_script, infer, own_root, tmp_path):
     edges = infer(checkpoint, path)  # By all frames.
     found = edges.sort_values(['receiver', 'sender']).type
     assert found.tolist() == system.edge_label[:, 0].tolist()
+    # Graphs of windows may change; smoothed, these do not.
+    infer(checkpoint, path, '--window', '49', '--stay', '0.9')
+    changes = pd.read_csv(tmp_path / 'graphs' / 'changes.csv')
+    assert changes.columns[-2:].tolist() == ['0', '49'] and len(changes) == 20
+    assert (tmp_path / 'graphs' / 'changes.png').exists()
