@@ -119,7 +119,7 @@ def axis_order(x: np.ndarray, axes: Optional[str] = None) -> list[int]:
     particle, time = (_roughness(np.moveaxis(x, axis, 0)) for axis in (-3, -2))
     # Of n points in a row, it is 3 / (n + 1).
     in_a_row = 3 / (x.shape[-3] + 1)
-    if particle < min((1 + in_a_row) / 2, 0.7 * time):
+    if particle < (1 + in_a_row) / 2 and particle < 0.7 * time:
         shape = list(x.shape)
         swapped = [*shape[:-3], shape[-2], shape[-3], shape[-1]]
         names = 'SNTF'[-x.ndim:]
@@ -134,14 +134,14 @@ def axis_order(x: np.ndarray, axes: Optional[str] = None) -> list[int]:
 
 def _roughness(x: np.ndarray) -> float:
     """How far neighbours on the first axis are apart, over how far others
-    are; about 1 in any order that says nothing."""
+    are; about 1 in any order that says nothing, NaN where all are alike."""
     size, rng = len(x), np.random.default_rng(0)
     orders = [rng.permutation(size) for _ in range(NUM_ORDERS)]
     # One in so many meets itself.
     others = np.nanmean([np.nanmean(abs(x - x[order])) for order in orders])
     others *= size / max(1, size - 1)
     step = np.nanmean(abs(np.diff(x, axis=0))) if size > 1 else others
-    return float(step / others) if others > 0 else 1.0
+    return float(step / others) if others > 0 else np.nan
 
 
 def check_edges(edge_index: Tensor, num_particles: int) -> None:

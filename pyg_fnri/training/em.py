@@ -79,6 +79,8 @@ class ExpectationMaximisation:
             resume: bool = False) -> RelationalInference:
         """All stages from a trained model, on the CPU, or those left of a run
         that is resumed; gives the module of best.ckpt, for evaluation."""
+        if guess.config.recipe != 'laws':
+            guess.require('encoder')
         laws, best = (os.path.join(self.out, name)
                       for name in ('laws.ckpt', 'best.ckpt'))
         if resume and os.path.exists(best):
