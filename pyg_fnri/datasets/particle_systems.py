@@ -146,7 +146,7 @@ class ParticleSystems(StoredSystems):
                 raise ValueError(f'Layer {layer} of {self.system} has edge '
                                  f'types beyond the {num_types} it names.')
         return self.collate([
-            from_trajectory(*system)
+            from_trajectory(*system, axes='NTF')
             for system in zip(x, edge_types, strict=True)
         ]), facts
 
