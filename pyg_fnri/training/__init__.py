@@ -1,10 +1,10 @@
 """Training: recipes, Lightning modules for all models and regimes, runs."""
+from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import MODELS, REGIMES, Config
 from pyg_fnri.training.em import ExpectationMaximisation
 from pyg_fnri.training.module import (EncoderDistillation, RelationalInference,
                                       SupervisedInference, TrueGraphPrediction,
-                                      build_module, load_checkpoint,
-                                      save_checkpoint)
+                                      build_module)
 from pyg_fnri.training.recipes import (DECODERS, ENCODERS, RECIPES, EMRecipe,
                                        EMSettings, PaperRecipe, QuickRecipe,
                                        Recipe)

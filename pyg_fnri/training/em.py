@@ -20,9 +20,9 @@ from pyg_fnri.laws.selection import Step
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.nn import Term
 from pyg_fnri.plot import plot_em
+from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import Config
-from pyg_fnri.training.module import (EncoderDistillation, RelationalInference,
-                                      load_checkpoint, save_checkpoint)
+from pyg_fnri.training.module import EncoderDistillation, RelationalInference
 from pyg_fnri.training.recipes import EMSettings
 from pyg_fnri.training.trainer import (make_trainer, quiet_lightning,
                                        train_module)

@@ -1,6 +1,5 @@
 """Lightning modules: training without labels, or a part on given graphs."""
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any, Optional
@@ -11,7 +10,6 @@ from torch import Tensor
 from torch.nn.functional import mse_loss
 from torch_geometric.data import Data
 
-from pyg_fnri.datasets.stored import written_whole
 from pyg_fnri.losses import kl_divergence
 from pyg_fnri.metrics import (EdgeAccuracy, asymmetric_share, joint_type,
                               linear_rollout, posterior_entropy, static_rollout)
@@ -338,29 +336,3 @@ def build_module(config: Config) -> RelationalInference:
     """A new module of the regime that the settings name, with new weights."""
     return MODULES[config.regime](config.build_model(), config.build_recipe(),
                                   config)
-
-
-def save_checkpoint(module: RelationalInference, path: str) -> None:
-    """Writes a module as training does; whole or not at all."""
-    checkpoint: dict[str, Any] = {'state_dict': module.state_dict()}
-    module.on_save_checkpoint(checkpoint)
-    with written_whole(path) as part:
-        torch.save(checkpoint, part)
-
-
-def load_checkpoint(path: str) -> RelationalInference:
-    """Reads a trained module, in evaluation mode, on the CPU. Nothing in the
-    file is executed; ValueError where it is no checkpoint."""
-    if not os.path.isfile(path):
-        raise FileNotFoundError(f"There is no checkpoint at '{path}'; train a "
-                                f"model first, which leaves a best.ckpt.")
-    try:
-        checkpoint = torch.load(path, map_location='cpu', weights_only=True)
-        module = build_module(Config(**checkpoint['config']))
-        module.load_state_dict(checkpoint['state_dict'])
-        module.verdict = checkpoint.get('verdict', '')
-    except Exception as error:  # Pickle raises whatever the bytes suggest.
-        reason = ' '.join(f'{type(error).__name__}: {error}'.split())
-        raise ValueError(f"'{path}' is not a checkpoint of this pyg_fnri; name "
-                         f"one of its training ({reason:.200}).") from error
-    return module.eval()

@@ -13,10 +13,10 @@ from torch_geometric.data import InMemoryDataset
 
 from pyg_fnri.datasets.spec import check_directions
 from pyg_fnri.datasets.stored import check_writable
+from pyg_fnri.training.checkpoints import load_checkpoint
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.em import ExpectationMaximisation
-from pyg_fnri.training.module import (RelationalInference, build_module,
-                                      load_checkpoint)
+from pyg_fnri.training.module import RelationalInference, build_module
 from pyg_fnri.training.recipes import EMRecipe, LawsRecipe
 from pyg_fnri.training.trainer import (make_trainer, quiet_lightning,
                                        train_module)

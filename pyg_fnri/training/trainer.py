@@ -12,13 +12,13 @@ import pandas as pd
 import pytorch_lightning as pl
 import rich.progress
 import torch
-from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
 from torch_geometric.data import InMemoryDataset
 
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_curves
-from pyg_fnri.training.module import RelationalInference, load_checkpoint
+from pyg_fnri.training.checkpoints import MovableCheckpoint, load_checkpoint
+from pyg_fnri.training.module import RelationalInference
 
 
 def make_trainer(module: RelationalInference, num_systems: int, out: str,
@@ -75,22 +75,6 @@ def train_module(trainer: pl.Trainer, module: RelationalInference,
         history = pd.read_csv(os.path.join(out, 'metrics.csv'))
         plot_curves(history).savefig(os.path.join(out, 'curves.png'))
     return load_checkpoint(best)
-
-
-class MovableCheckpoint(ModelCheckpoint):
-    """Knows its best score also where the run's directory was moved."""
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        def moved(path: str) -> str:
-            return path and os.path.join(str(self.dirpath),
-                                         os.path.basename(path))
-
-        state = {**state_dict, 'dirpath': self.dirpath}
-        for name in ('best_model_path', 'kth_best_model_path',
-                     'last_model_path'):
-            state[name] = moved(state[name])
-        scores = state['best_k_models'].items()
-        state['best_k_models'] = {moved(path): score for path, score in scores}
-        super().load_state_dict(state)
 
 
 class ProgressLines(pl.Callback):
