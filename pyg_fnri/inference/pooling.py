@@ -1,4 +1,5 @@
 """Inferred graphs of many systems: one that all share, or targets to learn."""
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Optional
 
@@ -13,6 +14,9 @@ from pyg_fnri.nn.latent import most_probable
 
 #: So that no posterior that is sure and wrong outvotes all others.
 LEAST_PROBABILITY = 1e-6
+#: From which probability on a system is sure, and the share of such edges that
+#: may differ from the graph that all share.
+SURE, MAX_DIFFER = 0.95, 0.1
 
 
 def pool_posteriors(
@@ -77,8 +81,17 @@ def shared_graph(model: RelationalAutoEncoder, batches: Iterable[Data],
     # Refining lets the encoder, and the prior with it, have less of a say.
     weight = ANNEALING[-1].prior_weight if refined else 1.0
     prior = [[p**weight for p in layer] for layer in model.latent.prior]
-    pooled = pool_posteriors([torch.cat(layer) for layer in zip(*logs)],
-                             num_systems, prior)
+    each = [torch.cat(layer) for layer in zip(*logs)]
+    pooled = pool_posteriors(each, num_systems, prior)
+    for layer, (own, shared) in enumerate(zip(each, pooled)):
+        own = own.view(num_systems, *shared.size())
+        sure = own.amax(-1).exp() > SURE
+        differ = (own.argmax(-1) != shared.argmax(-1))[sure].double().mean()
+        if differ > MAX_DIFFER:
+            warnings.warn(
+                f"Of the edges in layer {layer} that single systems are sure "
+                f"of, {differ:.0%} differ from the graph that all share; it "
+                f"may be none: look at the graph of each.", stacklevel=2)
     return Refined(most_probable(pooled),
                    [q.exp().to(logs[0][0].dtype) for q in pooled])
 

@@ -1,3 +1,5 @@
+import warnings
+
 import pytest
 import torch
 from torch_geometric.data import Batch, InMemoryDataset
@@ -68,6 +70,23 @@ def test_models_pool_what_they_see_in_each_system(shake, make_system, repeated):
         shared_graph(model, [batch, make_system(3)])
     with pytest.raises(ValueError, match='no systems'):
         shared_graph(model, [])
+
+
+def test_systems_that_share_no_graph_are_told(make_system, repeated):
+    class Sure(torch.nn.Module):
+        def forward(self, x, edge_index):
+            return 9.0 * torch.tensor([[-1.0, 1.0]]) * x[edge_index[1], :1, 0]
+
+    model = FNRI(4, 6, [2], hidden_channels=8)
+    model.encoder = Sure()
+    for number, data in enumerate(repeated):
+        data.x[:] = -1.0 if number < 3 else 1.0
+    with pytest.warns(UserWarning, match='layer 0.* 30% differ'):
+        found = shared_graph(model, [Batch.from_data_list(repeated)])
+    assert found.edge_type.all()
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        shared_graph(model, [Batch.from_data_list(repeated[3:])])
 
 
 def test_together_systems_tell_what_each_one_only_hints_at(
