@@ -164,7 +164,8 @@ class TrajectoryTable(StoredSystems):
                                               [r.name for r in recordings])
             facts['num_true'] = []
 
-        if not derive and recordings[0].time_step is not None:
+        given = not derive and self._reading.velocity != ()
+        if given and recordings[0].time_step is not None:
             facts['warnings'] += _compare_velocities(recordings)
         systems: list[Data] = []
         num_tracks = num_empty = 0

@@ -188,6 +188,16 @@ def test_names_stay_as_they_are(tmp_path):
     assert dataset.particle_names[0][:2] == ['B:000', 'B:001']
 
 
+def test_features_that_are_no_velocities_are_not_compared(tmp_path):
+    for position in ('x', ['x', 'y']):
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')
+            dataset = TrajectoryTable(str(tmp_path), FRAME, position=position,
+                                      velocity=())
+        found = dataset[0].x.double().numpy()
+        np.testing.assert_allclose(found, X[..., :len(position)], atol=1e-6)
+
+
 def test_every_other_frame(tmp_path):
     dataset = TrajectoryTable(str(tmp_path), FRAME, every=3)
     np.testing.assert_allclose(dataset[0].x[..., :2], X[:, ::3], atol=1e-6)
