@@ -101,21 +101,20 @@ def to_changes(table: pd.DataFrame, stay: float = 0.5) -> pd.DataFrame:
         probability=probability.where(table['type'] > 0, 1 - probability))
     keys = ['recording', 'sender', 'receiver', 'layer']
     out = out.pivot(index=keys, columns='frame', values='probability')
-    if stay != 0.5:
-        known = out.to_numpy()
-        # Of absent and present; a window without the pair says nothing.
-        likelihood = np.nan_to_num(np.stack([1 - known, known]), nan=0.5)
-        step = np.array([[stay, 1 - stay], [1 - stay, stay]])
-        message = [np.ones_like(likelihood) for _ in range(2)]
-        for passed, order in zip(message, (1, -1)):
-            state = np.ones((2, len(known)))
-            for t in range(known.shape[1])[::order]:
-                passed[..., t] = state
-                state = step @ (state * likelihood[..., t])
-                state /= state.sum(0).clip(min=1e-300)
-        joint = likelihood * message[0] * message[1]
-        smoothed = joint[1] / joint.sum(0).clip(min=1e-300)
-        out[:] = np.where(np.isnan(known), np.nan, smoothed)
+    known = out.to_numpy()
+    # Of absent and present; a window without the pair says nothing.
+    likelihood = np.nan_to_num(np.stack([1 - known, known]), nan=0.5)
+    step = np.array([[stay, 1 - stay], [1 - stay, stay]])
+    message = [np.ones_like(likelihood) for _ in range(2)]
+    for passed, order in zip(message, (1, -1)):
+        state = np.ones((2, len(known)))
+        for t in range(known.shape[1])[::order]:
+            passed[..., t] = state
+            state = step @ (state * likelihood[..., t])
+            state /= state.sum(0).clip(min=1e-300)
+    joint = likelihood * message[0] * message[1]
+    smoothed = joint[1] / joint.sum(0).clip(min=1e-300)
+    out[:] = np.where(np.isnan(known), np.nan, smoothed)
     return out.reset_index()
 
 
