@@ -60,7 +60,8 @@ class Config:
         check_choice('recipe', self.recipe, list(RECIPES))
         known = [of.name for of in fields(RECIPES[self.recipe])]
         for option in self.options:
-            check_choice(f'an option of the recipe {self.recipe}', option, known)
+            check_choice(f'an option of the recipe {self.recipe}', option,
+                         known)
 
     @classmethod
     def for_dataset(cls, dataset: Systems, num_observed: int,
