@@ -11,12 +11,11 @@ help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 demo: $(VENV)/.installed  ## Discover springs and charges from motion alone, in minutes
-	$(BIN)/python scripts/train.py @scripts/configs/demo.args
-	$(BIN)/python scripts/evaluate.py --refine --checkpoint runs/demo/best.ckpt --num-systems 2000
+	$(BIN)/pyg-fnri demo
 
 example: $(VENV)/.installed  ## From a table of trajectories to graphs and pictures
-	$(BIN)/python scripts/train.py @scripts/configs/example.args
-	$(BIN)/python scripts/infer.py --checkpoint runs/example/best.ckpt --data datasets/example.csv --refine --out runs/example/graphs --overwrite
+	$(BIN)/pyg-fnri train @example.args
+	$(BIN)/pyg-fnri infer --checkpoint runs/example/best.ckpt --data datasets/example.csv --refine --out runs/example/graphs --overwrite
 	$(BIN)/python scripts/examples/compare_graphs.py runs/example/graphs/edges.csv datasets/example_interactions.csv
 
 planets: $(VENV)/.examples  ## Weigh the planets by how they move, in a minute
@@ -24,15 +23,15 @@ planets: $(VENV)/.examples  ## Weigh the planets by how they move, in a minute
 
 fish: $(VENV)/.recordings  ## 100 zebrafish: which fish acts on which, if any law holds
 	$(BIN)/python scripts/examples/recordings.py fish runs/fish.csv
-	$(BIN)/python scripts/train.py @scripts/configs/fish.args
-	$(BIN)/python scripts/evaluate.py --refine --checkpoint runs/fish/best.ckpt
-	$(BIN)/python scripts/infer.py --checkpoint runs/fish/best.ckpt --data runs/fish.csv --window 30 --out runs/fish/graphs --overwrite
+	$(BIN)/pyg-fnri train @fish.args
+	$(BIN)/pyg-fnri evaluate --refine --checkpoint runs/fish/best.ckpt
+	$(BIN)/pyg-fnri infer --checkpoint runs/fish/best.ckpt --data runs/fish.csv --window 30 --out runs/fish/graphs --overwrite
 
 soccer: $(VENV)/.recordings  ## Half a soccer match, of players who come and go
 	$(BIN)/python scripts/examples/recordings.py soccer runs/soccer.csv
-	$(BIN)/python scripts/train.py @scripts/configs/soccer.args
-	$(BIN)/python scripts/evaluate.py --refine --checkpoint runs/soccer/best.ckpt
-	$(BIN)/python scripts/infer.py --checkpoint runs/soccer/best.ckpt --data runs/soccer.csv --window 30 --out runs/soccer/graphs --overwrite
+	$(BIN)/pyg-fnri train @soccer.args
+	$(BIN)/pyg-fnri evaluate --refine --checkpoint runs/soccer/best.ckpt
+	$(BIN)/pyg-fnri infer --checkpoint runs/soccer/best.ckpt --data runs/soccer.csv --window 30 --out runs/soccer/graphs --overwrite
 
 # Two workers share the tests; one thread each, or they wait for each other.
 test: $(VENV)/.installed  ## Run the tests

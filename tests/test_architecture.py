@@ -1,4 +1,4 @@
-"""Imports run downwards only, and the package knows no script."""
+"""Imports run downwards only, and what is below commands knows none."""
 import ast
 import re
 import sys
@@ -14,7 +14,7 @@ ROOT = TOP / PACKAGE
 LEVELS = [['simulation', 'data', 'losses'],
           ['transforms', 'loader', 'nn', 'convert'], ['datasets', 'metrics'],
           ['inference'], ['laws'], ['plot'], ['training'], ['evaluation'],
-          ['selection']]
+          ['selection'], ['commands']]
 LEVEL = {part: i for i, line in enumerate(LEVELS) for part in line}
 # What parts may use besides the package and the standard library.
 ALLOWED = {
@@ -86,11 +86,13 @@ def test_modules_do_not_import_in_circles():
 
 
 @pytest.mark.parametrize('name', MODULES)
-def test_the_package_knows_no_script(name):
+def test_the_package_knows_no_command(name):
     """Neither by import nor in what it says."""
     text = MODULES[name].read_text()
     assert not re.search(r'\b(scripts|benchmarks)/|\bscripts? `', text)
-    if name != 'pyg_fnri.training.cli':  # Which makes the options.
+    # The options are made by the latter.
+    if part_of(name) != 'commands' and name != 'pyg_fnri.training.cli':
+        assert not re.search(r'(?<![\w`-])--[a-z][a-z-]+|pyg-fnri ', text)
         assert not re.search(r'(?<![\w`-])--[a-z][a-z-]+', text)
     assert not {'scripts', 'tests', 'benchmarks'
                 } & {other.split('.')[0]
@@ -115,8 +117,8 @@ def test_no_global_of_a_module_is_replaced():
 
 
 @pytest.mark.parametrize('name', [
-    name
-    for name in MODULES if name.count('.') == 2 and name.endswith('__init__')
+    name for name in MODULES if name.count('.') == 2
+    and name.endswith('__init__') and part_of(name) != 'commands'
 ])
 def test_packages_hold_docstring_imports_and_all(name):
     docstring, *body, last = ast.parse(MODULES[name].read_text()).body

@@ -10,16 +10,19 @@ from pathlib import Path
 import pytest
 import torch
 
+from pyg_fnri.commands import COMMANDS, main
+
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted(
     str(path.relative_to(ROOT))
     for pattern in ('*.md', 'docs/*.md', 'datasets/*.md', 'results/*.md')
     for path in ROOT.glob(pattern))
 TEXTS = {name: (ROOT / name).read_text() for name in DOCUMENTS}
+SCRIPT = r'python ((?:scripts|benchmarks)/[\w/]+\.py)'
 # On a line of its own, perhaps with a comment, or quoted in the text.
 COMMAND = re.compile(
-    r'^python ((?:scripts|benchmarks)/[\w/]+\.py)([^#\n]*)|'
-    r'`python ((?:scripts|benchmarks)/[\w/]+\.py)([^`]*)`', re.MULTILINE)
+    rf'^(?:{SCRIPT}|pyg-fnri)( [^#\n]*)|'
+    rf'`(?:{SCRIPT}|pyg-fnri(?= train -))( [^`]*)`', re.MULTILINE)
 
 
 class Parsed(Exception):
@@ -77,13 +80,21 @@ def test_code_of_the_tour_runs(run_blocks):
     assert tour.own[0].x.shape == tour.own[0].y.shape == (5, 20, 4)
 
 
-def test_scripts_take_the_arguments_shown(monkeypatch):
-    monkeypatch.chdir(ROOT)  # Files of arguments are named from here.
-    commands = {(match[1] or match[3], match[2] or match[4] or '')
+def test_scripts_do_what_commands_do():
+    homes = {path.stem for path in ROOT.glob('scripts/*.py')}
+    assert homes == {name.replace('-', '_') for name in COMMANDS} - {'demo'}
+    for home in homes:
+        command = importlib.import_module(f'pyg_fnri.commands.{home}')
+        assert runpy.run_path(str(ROOT / 'scripts' /
+                                  f'{home}.py'))['main'] is command.main
+
+
+def test_commands_take_the_arguments_shown(monkeypatch):
+    commands = {(match[1] or match[3], match[2] or match[4])
                 for text in TEXTS.values()
                 for match in COMMAND.finditer(text)}
-    shown = {script for script, _ in commands}
-    assert shown >= {f'scripts/{p.name}' for p in ROOT.glob('scripts/*.py')}
+    shown = {words.split()[0] for script, words in commands if not script}
+    assert shown >= COMMANDS.keys() - {'demo'}
     parse_args = argparse.ArgumentParser.parse_args
 
     def only_parse(*args):
@@ -93,7 +104,8 @@ def test_scripts_take_the_arguments_shown(monkeypatch):
     monkeypatch.setattr(argparse.ArgumentParser, 'parse_args', only_parse)
     for script, arguments in commands:
         with pytest.raises(Parsed):
-            runpy.run_path(script)['main'](shlex.split(arguments))
+            run = runpy.run_path(script)['main'] if script else main
+            run(shlex.split(arguments))
 
 
 @pytest.mark.parametrize('name', DOCUMENTS)

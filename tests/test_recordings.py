@@ -25,7 +25,7 @@ def test_recordings_end_in_a_verdict(tmp_path, name, package, num_tracks,
     table = pd.read_csv(tmp_path / 'runs' / f'{name}.csv')
     assert table.particle.nunique() == num_tracks
     assert table.time.nunique() == num_frames
-    run('train.py', f"@{SCRIPTS / 'configs' / name}.args")
+    run('train.py', f'@{name}.args')
     out, checkpoint = tmp_path / 'runs' / name, f'runs/{name}/best.ckpt'
     assert (out /
             'check.txt').read_text().startswith('The force laws do NOT hold')

@@ -2,6 +2,7 @@
 import argparse
 import dataclasses
 import inspect
+import os
 import re
 import sys
 import textwrap
@@ -9,6 +10,7 @@ import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Optional, Union, get_args, get_origin, get_type_hints
 
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
@@ -17,6 +19,8 @@ from pyg_fnri.datasets.reading import Reading
 from pyg_fnri.datasets.spec import Systems, describe_files, open_dataset
 from pyg_fnri.training.recipes import Recipe
 
+#: Files of arguments that come with the commands.
+CONFIGS = Path(__file__).parents[1] / 'commands' / 'configs'
 #: The frames that are observed of long systems, if nothing else is said.
 MOST_OBSERVED = 49
 
@@ -101,9 +105,11 @@ class Run:
 
 class OptionParser(argparse.ArgumentParser):
     """Options made of the fields of dataclasses, with the texts of their
-    docstrings. What is not given is missing in the result."""
-    def __init__(self, description: Optional[str]) -> None:
-        super().__init__(description=description, fromfile_prefix_chars='@',
+    docstrings. What is not given is missing in the result. `@FILE` reads
+    arguments from a file, here or in :obj:`CONFIGS`."""
+    def __init__(self, prog: str, description: Optional[str]) -> None:
+        super().__init__(prog, description=description,
+                         fromfile_prefix_chars='@',
                          formatter_class=argparse.RawDescriptionHelpFormatter)
         self._kinds: dict[str, tuple[Any, bool]] = {}
         self._lines: list[str] = []
@@ -148,7 +154,13 @@ class OptionParser(argparse.ArgumentParser):
         self._lines += new if len(new) > 1 else []
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        out = super().parse_args(args, namespace)
+        words = [
+            f'@{CONFIGS / word[1:]}'
+            if word[:1] == '@' and not os.path.exists(word[1:]) and
+            (CONFIGS / word[1:]).is_file() else word
+            for word in (sys.argv[1:] if args is None else args)
+        ]
+        out = super().parse_args(words, namespace)
         if vars(out).pop('help_options'):
             print(*self._lines, sep='\n')
             self.exit()

@@ -25,7 +25,7 @@ def main(argv: Optional[list[str]] = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('inferred', help="scripts/infer.py's edges.csv")
+    parser.add_argument('inferred', help="pyg-fnri infer's edges.csv")
     parser.add_argument('truth', help='a table of the true interactions')
     args = parser.parse_args(argv)
     try:

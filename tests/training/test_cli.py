@@ -11,7 +11,7 @@ from pyg_fnri.training.cli import (OptionParser, OwnData, Run, SimulatedData,
 
 @pytest.fixture
 def parse():
-    parser = OptionParser('What it does.')
+    parser = OptionParser('do', 'What it does.')
     parser.add_fields('simulated', SimulatedData, ['name'])
     parser.add_fields('own', OwnData, ['data', 'position'])
     parser.add_fields('model', Config, ['num_edge_types'], ['unsplit'])

@@ -1,4 +1,4 @@
-"""Users' own data through the scripts, however they are written down."""
+"""Users' own data through the commands, however they are written down."""
 import numpy as np
 import pandas as pd
 import pytest

@@ -130,9 +130,8 @@ def test_planets_are_weighed(load_script, tmp_path, capsys):
 def test_graphs_are_found_from_the_table_alone(load_script, tmp_path, capsys):
     """The commands of `make example`."""
     run, graphs = str(tmp_path / 'run'), str(tmp_path / 'graphs')
-    arguments = DATASETS.parent / 'scripts' / 'configs' / 'example.args'
     load_script('train').main([
-        f'@{arguments}', '--option', f"root={tmp_path / 'root'}", '--data',
+        '@example.args', '--option', f"root={tmp_path / 'root'}", '--data',
         str(TABLE), '--out', run
     ])
     load_script('infer').main([

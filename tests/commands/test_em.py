@@ -29,7 +29,7 @@ def test_result_has_its_seed_and_says_what_it_saw(script, tiny_run, tiny_root,
     assert config.laws['half_width'] is None
     text = capsys.readouterr().out
     assert (tmp_path / 'new' / 'check.txt').read_text() in text
-    assert 'evaluate.py --refine' in text
+    assert 'pyg-fnri evaluate --refine' in text
 
 
 def test_what_cannot_work_is_told(script, tiny_run, tiny_root, tmp_path):

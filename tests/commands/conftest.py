@@ -1,4 +1,4 @@
-"""The scripts as modules, and what a tiny run of them leaves."""
+"""The commands as modules, and what a tiny run of them leaves."""
 import importlib.util
 from pathlib import Path
 
@@ -11,13 +11,16 @@ SCRIPTS = Path(__file__).parents[2] / 'scripts'
 
 @pytest.fixture(scope='module', autouse=True)
 def quick(pictures_drawn_once, laws_sought_briefly):
-    """Scripts draw much of the same, and some look for laws."""
+    """Commands draw much of the same, and some look for laws."""
 
 
 @pytest.fixture(scope='session')
 def load_script():
-    """Imports a script by its name; `script.main([...])` then runs it."""
+    """Imports a command, or a script such as `examples/explain`, by its name;
+    `script.main([...])` then runs it."""
     def load(name):
+        if '/' not in name:
+            return importlib.import_module(f'pyg_fnri.commands.{name}')
         spec = importlib.util.spec_from_file_location(name,
                                                       SCRIPTS / f'{name}.py')
         script = importlib.util.module_from_spec(spec)
@@ -25,12 +28,6 @@ def load_script():
         return script
 
     return load
-
-
-@pytest.fixture(scope='session')
-def configs():
-    """The files of arguments that come with the scripts."""
-    return sorted((SCRIPTS / 'configs').glob('*.args'))
 
 
 @pytest.fixture(scope='session')

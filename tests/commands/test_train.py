@@ -8,6 +8,7 @@ from small_training import assert_same_state
 
 from pyg_fnri.nn import CNNEncoder, ForceLawDecoder
 from pyg_fnri.training import load_checkpoint
+from pyg_fnri.training.cli import CONFIGS
 
 #: The files of a run.
 FILES = {'best.ckpt', 'last.ckpt', 'metrics.csv', 'curves.png', 'command.txt'}
@@ -72,7 +73,7 @@ def test_run_leaves_checkpoints_metrics_and_curves(tiny_run):
     assert names(tiny_run) == FILES
     assert (tiny_run / 'curves.png').read_bytes().startswith(b'\x89PNG')
     command = (tiny_run / 'command.txt').read_text()
-    assert command.startswith('python scripts/train.py ')
+    assert command.startswith('pyg-fnri train ')
     assert ' --max-steps 3 ' in command
     history = pd.read_csv(tiny_run / 'metrics.csv')
     for name in ('train_loss', 'train_kl', 'val_loss', 'val_accuracy',
@@ -155,10 +156,11 @@ def test_what_is_no_run_is_never_replaced(script, tiny_arguments, tmp_path):
     assert contents(tmp_path) == {'thesis.tex': b'three years of work'}
 
 
-def test_configs_are_understood(script, configs):
-    assert 'demo.args' in [path.name for path in configs]
-    for path in configs:
-        assert script.parse_args([f'@{path}']).out.startswith('runs/')
+def test_configs_are_understood(script):
+    names = [path.name for path in CONFIGS.glob('*.args')]
+    assert 'demo.args' in names
+    for name in names:
+        assert script.parse_args([f'@{name}']).out.startswith('runs/')
 
 
 def test_options_of_the_recipe_reach_it(script, tiny_arguments, tmp_path):

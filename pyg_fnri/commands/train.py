@@ -1,0 +1,98 @@
+"""Train NRI, fNRI or sfNRI on trajectories; without labels, unless told to.
+
+The main job, minutes on two cores: a start by the quick recipe, then force
+laws and far better graphs, as pyg-fnri em finds them from any checkpoint:
+
+    pyg-fnri train @demo.args
+
+Networks alone; the paper's setting, days on two cores:
+
+    pyg-fnri train --out runs/quick
+    pyg-fnri train --recipe paper --out runs/paper
+
+Force laws from scratch, without any network, in seconds to minutes; of a
+recording of your own with the columns time, particle, x and y, which is cut,
+checked and held out in time by itself:
+
+    pyg-fnri train --recipe laws --data my.csv --num-edge-types 2 \\
+        --out runs/mine
+
+Your own table, with the columns time, particle, x, y and perhaps system, cut
+into windows of 25 observed and 25 predicted frames; one with other names and
+unequal masses; an array of positions alone, from which velocities are derived:
+
+    pyg-fnri train --data my.csv --num-edge-types 2 2 \\
+        --window 50 --num-observed 25 --out runs/mine
+    pyg-fnri train --data birds.csv --system flock --time t \\
+        --particle bird --position east north --option mass=weight
+    pyg-fnri train --data pos.npy --position 0 1 --time-step 0.1
+
+Writes into --out: best.ckpt (lowest validation loss), last.ckpt, metrics.csv
+and curves.png; the recipe em into OUT/quick and OUT/distilled, and laws.ckpt,
+em.csv, em.png, check.txt and best.ckpt. Look at the result with
+pyg-fnri evaluate; get graphs with pyg-fnri infer.
+"""
+import argparse
+import sys
+from typing import Optional
+
+import torch
+
+from pyg_fnri.training import RECIPES, Config, Recipe, check_run, fit
+from pyg_fnri.training.cli import (OptionParser, OwnData, Run, SimulatedData,
+                                   describe_data, errors_in_one_line, given,
+                                   open_splits)
+from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
+
+
+def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
+    parser = OptionParser('pyg-fnri train', __doc__)
+    parser.add_fields('simulated data', SimulatedData, ['name'])
+    parser.add_fields('data of your own', OwnData, [
+        'data', 'system', 'time', 'particle', 'position', 'time_step', 'window',
+        'interactions'
+    ])
+    parser.add_fields('model', Config,
+                      ['model', 'num_edge_types', 'recipe', 'regime', 'seed'],
+                      ['unsplit'])
+    parser.add_fields('training', Recipe, ['batch_size', 'max_steps'], [])
+    parser.add_fields(
+        'run', Run,
+        ['num_observed', 'directed', 'out', 'resume', 'overwrite', 'threads'])
+    for name, recipe in RECIPES.items():
+        parser.add_fields(f'recipe {name}', recipe)
+    return parser.parse_args(argv)
+
+
+def main(argv: Optional[list[str]] = None) -> None:
+    args = parse_args(argv)
+    options = given(args, *RECIPES.values())
+    with errors_in_one_line():
+        run = Run(**given(args, Run))
+        if run.directed:
+            options['undirected'] = False
+        if run.threads is not None:
+            torch.set_num_threads(run.threads)
+        data = describe_data(args)
+        # Before data are made, which takes minutes; fit checks it again.
+        check_run(run.out, run.resume, run.overwrite,
+                  data.get('files', {}).values())
+        num_observed, (train, val) = open_splits(run, data, 'train', 'val')
+        split = SplitTrajectory(num_observed)
+        if vars(args).get('unsplit'):
+            split = ReconstructTrajectory(num_observed)
+        train.transform = val.transform = split
+        config = Config.for_dataset(
+            train,
+            **given(args, Config) | {
+                'num_observed': num_observed,
+                'data': data,
+                'options': options
+            })
+        words = sys.argv[1:] if argv is None else argv
+        fit(config, train, val[:run.num_val], run.out, val_every=run.val_every,
+            accelerator=run.accelerator, resume=run.resume,
+            overwrite=run.overwrite, command=['pyg-fnri', 'train', *words])
+    refine = ' --refine' if config.recipe in ('em', 'laws') else ''
+    print(f'look at the result with\n    pyg-fnri evaluate{refine} '
+          f'--checkpoint {run.out}/best.ckpt')
