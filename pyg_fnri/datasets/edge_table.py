@@ -4,10 +4,15 @@ Columns are those of :func:`~pyg_fnri.convert.to_pandas`: `system`, `sender`,
 `receiver`, `layer`, `type`. Without a `system`, rows hold for all systems.
 """
 from collections.abc import Iterator, Sequence
+from typing import Optional
 
 import numpy as np
 import pandas as pd
+import torch
+from torch_geometric.data import Data
 
+from pyg_fnri.convert import to_adjacency
+from pyg_fnri.data import fully_connected
 from pyg_fnri.datasets.reading import (Name, Recording, Source, check_columns,
                                        load, number_names, numbers)
 
@@ -23,10 +28,10 @@ def candidate_edges(source: Source,
 
 
 def true_types(
-    source: Source, recordings: Sequence[Recording]
-) -> tuple[list[np.ndarray], list[Name], list[int]]:
+        source: Source,
+        recordings: Sequence[Recording]) -> tuple[list[np.ndarray], list[Name]]:
     """True types of each system, `[L, N, N]`, row = receiver, 0 where not
-    listed; names of the layers; and the number of types of each, at least 2."""
+    listed; and names of the layers."""
     table = load(source, ('system', 'sender', 'receiver', 'layer'))
     if 'layer' not in table:
         table['layer'] = 0
@@ -52,12 +57,33 @@ def true_types(
                              f'another type than a row below; remove one of '
                              f'them.')
         out.append(types)
-    num_types = [
-        max(2,
-            int(kind[layer == number].max(initial=0)) + 1)
-        for number in range(len(layers))
-    ]
-    return out, layers, num_types
+    return out, layers
+
+
+def edges_of_systems(
+    systems: Sequence[Data]
+) -> tuple[list[np.ndarray], Optional[list[np.ndarray]]]:
+    """Candidate edges of each system, bool `[N, N]`, and their true types,
+    `[L, N, N]`, if all systems know them; row = receiver."""
+    found = []
+    for of in systems:
+        edges = of.get('edge_index')
+        edges = fully_connected(of.num_nodes) if edges is None else edges
+        candidate = torch.ones(edges.size(1), 1, dtype=torch.long)
+        label = candidate if of.get('edge_label') is None else of.edge_label
+        found.append([
+            to_adjacency(edges, types, of.num_nodes).numpy()
+            for types in (candidate, label)
+        ])
+    edges, types = map(list, zip(*found))
+    known = all(of.get('edge_label') is not None for of in systems)
+    return [matrix[0] > 0 for matrix in edges], types if known else None
+
+
+def count_types(types: Sequence[np.ndarray]) -> list[int]:
+    """The number of types in each layer of `[L, N, N]`, at least 2."""
+    most = np.stack([of.max((1, 2), initial=1) for of in types]).max(0)
+    return [int(number) + 1 for number in most]
 
 
 def report_one_way(types: Sequence[np.ndarray], systems: Sequence[Name]) -> str:

@@ -11,11 +11,12 @@ from typing import Any, Optional, Union
 
 import numpy as np
 import pandas as pd
+from torch_geometric.data import Data
 
 from pyg_fnri.data import axis_order
 from pyg_fnri.datasets.stored import Name
 
-Source = Union[str, os.PathLike, pd.DataFrame, np.ndarray]
+Source = Union[str, os.PathLike, pd.DataFrame, np.ndarray, Sequence[Data]]
 #: Of a table, the name of a column; of an array, the number of a feature.
 Feature = Union[int, str]
 #: Columns that are one name or time together, as chain and residue.
@@ -118,7 +119,11 @@ class Reading:
 
     def read(self, source: Source) -> tuple[list[Recording], bool]:
         """The systems in a source, and whether to derive velocities."""
-        read = self._read_arrays if is_array(source) else self._read_table
+        read = self._read_table
+        if isinstance(source, (list, tuple)):
+            read = self._read_systems
+        elif is_array(source):
+            read = self._read_arrays
         recordings, derive = read(source)
         if self.every > 1:
             recordings = [
@@ -141,12 +146,29 @@ class Reading:
         if len(systems) == 1:
             array, = systems.values()
             systems = dict(enumerate(array if array.ndim == 4 else [array]))
+        return self._choose_features(systems)
+
+    def _read_systems(self, source: Any) -> tuple[list[Recording], bool]:
+        systems = {k: as_floats(of.x.numpy()) for k, of in enumerate(source)}
+        chosen = self
+        if self.position is None and self.velocity is None:
+            chosen = replace(self, velocity=())  # All features, as they are.
+        recordings, derive = chosen._choose_features(systems)
+        for recording, of in zip(recordings, source):
+            if 'mass' in of and self.mass is None:
+                recording.mass = of.mass.double().numpy()
+        return recordings, derive
+
+    def _choose_features(
+            self, systems: dict[Any,
+                                np.ndarray]) -> tuple[list[Recording], bool]:
         sizes = {array.shape[2:] for array in systems.values()}
         if len(sizes) != 1 or len(min(sizes)) != 1:
             raise ValueError(
                 f'Trajectories must be one array [S, N, T, F], called x if '
                 f'there are others, or one [N, T, F] for each system, but the '
-                f'shapes are {[array.shape for array in arrays.values()][:3]}.')
+                f'shapes are {[array.shape for array in systems.values()][:3]}.'
+            )
 
         every = range(*min(sizes))
         # Numbers may be text, as from a command line.
@@ -300,7 +322,7 @@ class Reading:
 
 def is_array(source: Source) -> bool:
     """Whether this is an array, or a file of arrays, rather than a table."""
-    if isinstance(source, (pd.DataFrame, np.ndarray)):
+    if isinstance(source, (pd.DataFrame, np.ndarray, list, tuple)):
         return isinstance(source, np.ndarray)
     name = str(os.fspath(source)).lower()
     if not name.endswith(TABLES + ARRAYS):
@@ -388,6 +410,11 @@ def content_digest(source: Source) -> str:
     elif isinstance(source, np.ndarray):
         content = as_floats(source)
         text = repr(content.shape)
+    elif isinstance(source, (list, tuple)):
+        tensors = [value for of in source for _, value in sorted(of)]
+        text = repr([(list(of), of.x.shape) for of in source])
+        content = np.concatenate(
+            [as_floats(of.numpy()).ravel() for of in tensors])
     else:
         with open(source, 'rb') as file:
             return hashlib.sha256(file.read()).hexdigest()

@@ -7,7 +7,7 @@ from typing import Any, Optional, Union
 
 from pyg_fnri.datasets.nri_folder import NRIFolder
 from pyg_fnri.datasets.particle_systems import ParticleSystems
-from pyg_fnri.datasets.reading import content_digest, is_array
+from pyg_fnri.datasets.reading import Source, content_digest, is_array
 from pyg_fnri.datasets.trajectory_table import TrajectoryTable
 from pyg_fnri.simulation import Newtonian
 from pyg_fnri.transforms import NearestNeighbours, WithinRadius
@@ -18,17 +18,19 @@ OWN_UNIT = 'unit of the data'
 
 
 def describe_files(
-        data: str, edges: Optional[str] = None,
+        data: Source, edges: Optional[str] = None,
         interactions: Optional[str] = None, *,
         num_observed: Optional[int] = None, window: Optional[int] = None,
-        stride: Optional[int] = None, neighbours: Optional[int] = None,
-        radius: Optional[float] = None, directed: bool = False, seed: int = 0,
+        stride: Optional[int] = None, split_by: Optional[str] = None,
+        neighbours: Optional[int] = None, radius: Optional[float] = None,
+        directed: bool = False, seed: int = 0,
         reading: Optional[Mapping[str, Any]] = None) -> dict[str, Any]:
     """Describes a user's own trajectories, by place and content of the files.
 
     Args:
-        data (str): A file for :class:`~pyg_fnri.datasets.TrajectoryTable`, or a
-            folder for :class:`~pyg_fnri.datasets.NRIFolder`.
+        data: A file or other source for
+            :class:`~pyg_fnri.datasets.TrajectoryTable`, or a folder for
+            :class:`~pyg_fnri.datasets.NRIFolder`.
         num_observed (int, optional): The frames that candidate edges may depend
             on. (default: all)
         neighbours (int, optional): Keep only edges from the nearest so many.
@@ -41,9 +43,10 @@ def describe_files(
     if neighbours is not None and radius is not None:
         raise ValueError('Candidate edges are chosen by neighbours or by '
                          'radius, but both were given; leave one of them out.')
-    folder = os.path.isdir(data)
+    given = not isinstance(data, (str, os.PathLike))
+    folder = not given and os.path.isdir(data)
     paths = dict(edges=edges, interactions=interactions)
-    settings = dict(window=window, stride=stride)
+    settings = dict(window=window, stride=stride, split_by=split_by)
     unused = {**paths, **settings, **(reading or {}), 'time_step': None}
     unused = {k: value for k, value in unused.items() if value is not None}
     if folder and unused:
@@ -52,8 +55,9 @@ def describe_files(
                          f"name a file.")
     files = {
         kind: os.path.abspath(path)
-        for kind, path in (('folder' if folder else 'table', data),
-                           *paths.items()) if path is not None
+        for kind, path in (('folder' if folder else 'table',
+                            None if given else data), *paths.items())
+        if path is not None
     }
     digests = {kind: _digest(path) for kind, path in files.items()}
     return dict(files=files, digests=digests, **settings,
@@ -63,10 +67,11 @@ def describe_files(
 
 def open_dataset(description: Mapping[str, Any], root: str, split: str,
                  transform: Optional[Callable] = None,
-                 data: Optional[str] = None) -> Systems:
+                 data: Optional[Source] = None) -> Systems:
     """Opens, and if need be makes, what :func:`describe_files` or arguments of
     :class:`~pyg_fnri.datasets.ParticleSystems` describe; `data` is where
-    trajectories, and files beside them, were moved."""
+    trajectories, and files beside them, were moved, or what was described if
+    that is no file."""
     if 'files' not in description:
         if 'num_systems' not in description:
             raise ValueError('The checkpoint does not tell which data set it '
@@ -77,7 +82,7 @@ def open_dataset(description: Mapping[str, Any], root: str, split: str,
     for kind, path in description['files'].items():
         if data is not None and kind in ('table', 'folder'):
             path = data
-        elif data is not None and not os.path.exists(path):
+        elif isinstance(data, str) and not os.path.exists(path):
             path = os.path.join(os.path.dirname(data), os.path.basename(path))
         files[kind] = path
         if not os.path.exists(path):
@@ -88,6 +93,12 @@ def open_dataset(description: Mapping[str, Any], root: str, split: str,
                 f"'{path}' has changed since the model was trained: its "
                 f"splits may be others now. Restore the file, train again, or "
                 f"infer graphs of all systems, which needs no splits.")
+    if not {'table', 'folder'} & files.keys():
+        if data is None:
+            raise ValueError('The trajectories were given in Python, by no '
+                             'file; write them to one, and name it by '
+                             'data=PATH.')
+        files['table'] = data
     num_observed, candidates = description['num_observed'], None
     if description['neighbours'] is not None:
         candidates = NearestNeighbours(
@@ -98,7 +109,10 @@ def open_dataset(description: Mapping[str, Any], root: str, split: str,
     if 'folder' in files:
         return NRIFolder(root, files['folder'], split, transform=transform,
                          pre_transform=candidates)
-    kept = {name: description[name] for name in ('window', 'stride', 'seed')}
+    kept = {
+        name: description[name]
+        for name in ('window', 'stride', 'split_by', 'seed')
+    }
     return TrajectoryTable(root, split=split, transform=transform,
                            pre_transform=candidates, **files, **kept,
                            **description['reading'])
@@ -126,10 +140,11 @@ def box_half_width(dataset: Systems) -> Optional[float]:
 
 
 def remembered_reading(description: Mapping[str, Any],
-                       data: str) -> dict[str, Any]:
+                       data: Source) -> dict[str, Any]:
     """How to read other trajectories, if both are tables or both arrays."""
     table = description.get('files', {}).get('table')
-    if table and not os.path.isdir(data) and is_array(table) == is_array(data):
+    folder = isinstance(data, (str, os.PathLike)) and os.path.isdir(data)
+    if table and not folder and is_array(table) == is_array(data):
         return dict(description['reading'])
     return {}
 

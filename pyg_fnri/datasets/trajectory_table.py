@@ -6,10 +6,12 @@ from dataclasses import fields
 from typing import Any, Optional
 
 import numpy as np
+from pandas import DataFrame
 from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.datasets.edge_table import (candidate_edges, report_one_way,
+from pyg_fnri.datasets.edge_table import (candidate_edges, count_types,
+                                          edges_of_systems, report_one_way,
                                           true_types)
 from pyg_fnri.datasets.reading import (Reading, Recording, Source,
                                        content_digest, is_array)
@@ -22,6 +24,8 @@ MOST_FRAMES, MANY = 100, 50
 USUAL, FEW_WINDOWS = (0.8, 0.1, 0.1), (0.6, 0.2, 0.2)
 #: How far velocities may be from those of positions, and the fewest that tell.
 MAX_SLIP, FEW = 0.1, 20
+#: The most of a motion that velocities may leave where they tell a time step.
+MOST_LEFT = 0.2
 
 
 class TrajectoryTable(StoredSystems):
@@ -46,9 +50,10 @@ class TrajectoryTable(StoredSystems):
 
     Args:
         root (str): Where data sets are kept; this one goes to `root/name`.
-        table (DataFrame, ndarray or str): The trajectories, or a file that
-            ends in `.csv`, `.csv.gz`, `.tsv`, `.txt`, `.parquet`, `.npy` or
-            `.npz`; text may be DeepLabCut's.
+        table (DataFrame, ndarray, list of Data or str): The trajectories, or a
+            file that ends in `.csv`, `.csv.gz`, `.tsv`, `.txt`, `.parquet`,
+            `.npy` or `.npz`; text may be DeepLabCut's. Of PyG's `Data`, edges,
+            sorted by receiver, and `edge_label` and `mass` are kept.
         split (str): `'train'`, `'val'`, `'test'`, or `'all'` systems.
         window (int, optional): Cut recordings into systems of so many frames.
             (default: of one that is split by time, a tenth, at most 100)
@@ -123,21 +128,14 @@ class TrajectoryTable(StoredSystems):
                 of all)
             root, split, **options: As for the class.
         """
-        position = dataset['position']
-        if keypoint is not None:
-            position = position.sel(keypoints=keypoint, drop=True)
-        elif 'keypoints' in position.dims:
-            position = position.mean('keypoints')
-        if 'individuals' not in position.dims:
-            raise ValueError(f'position must be over time, individuals and '
-                             f'space, but is over {[*position.dims]}.')
-        table = position.to_series().unstack('space').reset_index()
+        table = table_of_xarray(dataset, keypoint)
         options = {'particle': 'individuals', **options}
-        return cls(root, table.dropna(), split, **options)
+        return cls(root, table, split, **options)
 
     @property
     def time_step(self) -> Optional[float]:
-        """Between frames, in seconds of dates; None of arrays, unless given."""
+        """Between frames, in seconds of dates; of arrays, unless given, that in
+        which particles with their velocities move so far, or None."""
         return self.facts['time_step']
 
     def make(self) -> tuple[Joined, dict[str, Any]]:
@@ -155,18 +153,24 @@ class TrajectoryTable(StoredSystems):
                 f'Filled {num_filled} of {total} frames of particles '
                 f'({num_filled / total:.2%}) by linear interpolation.')
         edges = types = None
+        if isinstance(self._sources['table'], (list, tuple)):
+            edges, types = edges_of_systems(self._sources['table'])
         if 'edges' in self._sources:
             edges = candidate_edges(self._sources['edges'], recordings)
         if 'interactions' in self._sources:
-            types, facts['layers'], facts['num_edge_types'] = true_types(
-                self._sources['interactions'], recordings)
+            types, facts['layers'] = true_types(self._sources['interactions'],
+                                                recordings)
+        if types is not None:
+            facts['num_edge_types'] = count_types(types)
             facts['one_way'] = report_one_way(types,
                                               [r.name for r in recordings])
             facts['num_true'] = []
-
         given = not derive and self._reading.velocity != ()
-        if given and recordings[0].time_step is not None:
-            facts['warnings'] += _compare_velocities(recordings)
+        if given and recordings[0].x.shape[2] % 2 == 0:
+            if recordings[0].time_step is None:
+                facts['time_step'] = _find_time_step(recordings)
+            else:
+                facts['warnings'] += _compare_velocities(recordings)
         systems: list[Data] = []
         num_tracks = num_empty = 0
         incomplete = False
@@ -288,6 +292,21 @@ class TrajectoryTable(StoredSystems):
         return out
 
 
+def table_of_xarray(dataset: Any, keypoint: Optional[str] = None) -> DataFrame:
+    """What :meth:`TrajectoryTable.from_xarray` reads, a row for each individual
+    and time."""
+    position = dataset['position']
+    if keypoint is not None:
+        position = position.sel(keypoints=keypoint, drop=True)
+    elif 'keypoints' in position.dims:
+        position = position.mean('keypoints')
+    if 'individuals' not in position.dims:
+        raise ValueError(f'position must be over time, individuals and '
+                         f'space, but is over {[*position.dims]}.')
+    table = position.to_series().unstack('space').reset_index()
+    return table.dropna()
+
+
 def _with_velocity(x: np.ndarray, time_step: Optional[float]) -> np.ndarray:
     """Appends velocities; NaN of particles there for less than 3 frames."""
     velocity = np.full_like(x, np.nan)
@@ -298,6 +317,30 @@ def _with_velocity(x: np.ndarray, time_step: Optional[float]) -> np.ndarray:
                 out[track] = np.gradient(position[track], time_step or 1,
                                          axis=0, edge_order=2)
     return np.concatenate([x, velocity], axis=-1)
+
+
+def _find_time_step(recordings: Sequence[Recording]) -> Optional[float]:
+    """The time in which velocities lead from frame to frame, to three digits;
+    None where they do not, or particles rest."""
+    moved, speed = [], []
+    for recording in recordings:
+        x, v = np.split(recording.x, 2, axis=-1)
+        if x.shape[1] > 3:  # The change of position, by Hermite's formula.
+            turned = v[:, 3:] - v[:, 2:-1] - v[:, 1:-2] + v[:, :-3]
+            moved.append((x[:, 2:-1] - x[:, 1:-2]).ravel())
+            speed.append(((v[:, 2:-1] + v[:, 1:-2]) / 2 - turned / 24).ravel())
+    change, expected = np.concatenate([[], *moved]), np.concatenate([[],
+                                                                     *speed])
+    known = np.isfinite(change) & np.isfinite(expected) & (expected != 0)
+    change, expected = change[known], expected[known]
+    if len(change) < FEW:
+        return None
+    ratio = change / expected
+    order = ratio.argsort()
+    weight = abs(expected[order]).cumsum()
+    step = ratio[order][weight.searchsorted(weight[-1] / 2)]
+    left = abs(change - step * expected).sum() / abs(change).sum()
+    return float(f'{step:.3g}') if step > 0 and left < MOST_LEFT else None
 
 
 def _compare_velocities(recordings: Sequence[Recording]) -> list[str]:

@@ -59,6 +59,14 @@ def refine(model: RelationalAutoEncoder, data: Data,
     return search.result()._replace(mass=_masses(evidence))
 
 
+def infer_graph(model: RelationalAutoEncoder, data: Data) -> Refined:
+    """The best graph at little cost: refined if the decoder is force laws,
+    that of the encoder otherwise."""
+    if isinstance(model.decoder.layer, ForceLawDecoder):
+        return refine(model, data)
+    return Refined(*model.infer(data))
+
+
 @torch.no_grad()
 def sample_posterior(model: RelationalAutoEncoder, data: Data,
                      num_samples: int = 32, burn_in: int = 16,

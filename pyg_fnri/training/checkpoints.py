@@ -28,7 +28,7 @@ def load_checkpoint(path: str) -> RelationalInference:
         checkpoint = torch.load(path, map_location='cpu', weights_only=True)
         module = build_module(Config(**checkpoint['config']))
         module.load_state_dict(checkpoint['state_dict'])
-        module.verdict = checkpoint.get('verdict', '')
+        module.remember_check(checkpoint)
     except Exception as error:  # Pickle raises whatever the bytes suggest.
         reason = ' '.join(f'{type(error).__name__}: {error}'.split())
         raise ValueError(f"'{path}' is not a checkpoint of this pyg_fnri; name "

@@ -2,6 +2,7 @@
 import argparse
 import dataclasses
 import inspect
+import logging
 import os
 import re
 import sys
@@ -209,14 +210,26 @@ def open_splits(run: Run, data: dict[str, Any], *splits:
     return num_observed, systems
 
 
+class _Lines(logging.Handler):
+    """Prints what the library logs, above progress bars."""
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self.format(record), flush=True)
+
+
 @contextmanager
 def errors_in_one_line() -> Iterator[None]:
-    """Ends the program with the message of an error of data or settings."""
+    """Prints what the library logs, and ends the program with the message of
+    an error of data or settings."""
+    log, lines = logging.getLogger('pyg_fnri'), _Lines()
+    log.setLevel(logging.INFO)
+    log.addHandler(lines)
     try:
         yield
     except (ImportError, MisconfigurationException, OSError, RuntimeError,
             TypeError, ValueError) as error:
         sys.exit(str(error))
+    finally:
+        log.removeHandler(lines)
 
 
 def _kind(hint: Any) -> tuple[Any, bool]:

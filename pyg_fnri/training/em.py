@@ -1,4 +1,5 @@
 """Force laws and better graphs, from any model."""
+import logging
 import os
 import warnings
 from dataclasses import replace
@@ -26,6 +27,8 @@ from pyg_fnri.training.module import EncoderDistillation, RelationalInference
 from pyg_fnri.training.recipes import EMSettings
 from pyg_fnri.training.trainer import (make_trainer, quiet_lightning,
                                        train_module)
+
+log = logging.getLogger(__name__)
 
 
 class ExpectationMaximisation:
@@ -107,8 +110,8 @@ class ExpectationMaximisation:
             best = costs.index(min(costs))
             for (one, _), cost in zip(found, costs):
                 order = one.model.decoder.layer.order
-                print(f'order {order}   cost of predicted positions '
-                      f'{cost:.4g} nat')
+                log.info('order %d   cost of predicted positions %.4g nat',
+                         order, cost)
         module, history = found[best]
         _write_history(history, self.out)
         return module
@@ -118,34 +121,36 @@ class ExpectationMaximisation:
             motion: dict[str, Any]) -> tuple[RelationalInference, pd.DataFrame]:
         module = guess.with_laws(**motion)
         systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
-        print(f'Laws and graphs of {systems.num_graphs} training systems '
-              f'(accuracies for information only):')
+        log.info(
+            'Laws and graphs of %d training systems (accuracies for '
+            'information only):', systems.num_graphs)
         rows: list[dict[str, float]] = []
-        with rich.progress.Progress(transient=True,
-                                    disable=_no_terminal()) as bars:
-            bar = bars.add_task('fitting', total=NUM_STAGES + 1)
+        starts = self.settings.max_starts
+        with rich.progress.Progress(
+                *rich.progress.Progress.get_default_columns(),
+                rich.progress.TimeElapsedColumn(), transient=True,
+                disable=_no_terminal()) as bars:
+            bar = bars.add_task('finding laws', total=starts + NUM_STAGES + 1)
 
             def on_start(start: Start) -> None:
                 origin = 'random' if start.number else "the encoder's"
-                print(
-                    f'start {start.number}   from {origin} graphs   held-out '
-                    f'cost {start.cost:.4g} nat', flush=True)
+                log.info('start %d   from %s graphs   held-out cost %.4g nat',
+                         start.number, origin, start.cost)
+                bars.advance(bar)
 
             def on_step(step: Step) -> None:
                 stays = 'stays' if step.kept else 'is left out'
-                print(
-                    f'term {step.term} ({step.size:.1%} of typical forces) '
-                    f'{stays}: it leads by {step.lead} nat on held-out systems',
-                    flush=True)
+                log.info(
+                    'term %s (%.1f%% of typical forces) %s: it leads by %s nat '
+                    'on held-out systems', step.term, 100 * step.size, stays,
+                    step.lead)
 
             def on_iteration(progress: Progress) -> None:
                 row = progress._asdict()
                 row.update(module.accuracies(row.pop('edge_type'), systems))
                 rows.append(row)
-                # Rich puts it above the bar.
-                print('   '.join(f'{k} {v:.4g}' for k, v in row.items()),
-                      flush=True)
-                bars.update(bar, completed=progress.iteration)
+                log.info('   '.join(f'{k} {v:.4g}' for k, v in row.items()))
+                bars.update(bar, completed=starts + progress.iteration)
 
             found = discover_force_laws(
                 module.model, systems,
@@ -184,8 +189,8 @@ class ExpectationMaximisation:
         distillation.units = module.units
         distillation.linear_step = module.linear_step
         distillation.train()
-        print(f'The encoder learns the graphs of {len(distilled)} training '
-              f'systems:')
+        log.info('The encoder learns the graphs of %d training systems:',
+                 len(distilled))
         out = os.path.join(self.out, 'distilled')
         # Without one of its files, training would not come to its end.
         goes_on = resume and all(
@@ -202,13 +207,13 @@ class ExpectationMaximisation:
               guess: RelationalInference) -> None:
         """Tells whether the laws' assumptions hold; one system cannot."""
         held_out = next(iter(SystemLoader(self.val, 200)))
-        module.verdict = ('Not checked whether the force laws hold: it takes '
-                          'two validation systems or more.')
         if held_out.num_graphs > 1:
             networks = guess.model if guess.is_trained('encoder') else None
-            module.verdict = str(check_laws(module.model, held_out, networks))
-        print(module.verdict)
-        write_text(os.path.join(self.out, 'check.txt'), f'{module.verdict}\n')
+            module.check = check_laws(module.model, held_out, networks)
+        verdict = module.verdict or ('Not checked whether the force laws hold: '
+                                     'it takes two validation systems or more.')
+        log.info(verdict)
+        write_text(os.path.join(self.out, 'check.txt'), f'{verdict}\n')
 
 
 # Of several processes, the first one alone writes.

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import mse_loss
 from torch_geometric.data import Data
 
+from pyg_fnri.laws import LawCheck
 from pyg_fnri.losses import kl_divergence
 from pyg_fnri.metrics import (EdgeAccuracy, asymmetric_share, joint_type,
                               linear_rollout, posterior_entropy, static_rollout)
@@ -51,8 +52,8 @@ class RelationalInference(pl.LightningModule):
         self.linear_step = LinearStep(config.in_channels)
         self.accuracy = EdgeAccuracy(config.num_edge_types,
                                      model.latent.num_edge_types)
-        #: What a check of its force laws said, if there was one.
-        self.verdict = ''
+        #: Of its force laws, if there was one.
+        self.check: Optional[LawCheck] = None
         self.generator = torch.Generator().manual_seed(config.seed)
         self._generator_state: Optional[Tensor] = None  # Of a checkpoint.
         self._frozen: list[torch.nn.Parameter] = []
@@ -77,6 +78,15 @@ class RelationalInference(pl.LightningModule):
         self.units.fit(x)
         self.linear_step.fit(self.units(x))
         self.recipe.fit_units(self.model, x)
+
+    def remember_check(self, checkpoint: dict[str, Any]) -> None:
+        check = checkpoint.get('check')
+        self.check = check and LawCheck(**check)
+
+    @property
+    def verdict(self) -> str:
+        """What the check of its force laws says, if there was one."""
+        return str(self.check or '')
 
     def given_types(self, batch: Data) -> Tensor:
         """The graphs of :attr:`target` in the model's own layers and types
@@ -204,10 +214,10 @@ class RelationalInference(pl.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint['config'] = asdict(self.config)
         checkpoint['generator'] = self.generator.get_state()
-        checkpoint['verdict'] = self.verdict
+        checkpoint['check'] = self.check and asdict(self.check)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self.verdict = checkpoint.get('verdict', '')
+        self.remember_check(checkpoint)
         # Only when training starts is it known on which device.
         self._generator_state = checkpoint['generator']
 

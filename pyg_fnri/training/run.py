@@ -1,4 +1,5 @@
 """A training run, from settings and systems to a trained model."""
+import logging
 import os
 import shlex
 import shutil
@@ -20,6 +21,8 @@ from pyg_fnri.training.module import RelationalInference, build_module
 from pyg_fnri.training.recipes import EMRecipe, LawsRecipe
 from pyg_fnri.training.trainer import (make_trainer, quiet_lightning,
                                        train_module)
+
+log = logging.getLogger(__name__)
 
 
 def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
@@ -64,9 +67,9 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
         module.fit_units(train._data.x)
         if trainer.is_global_zero:
             size = sum(p.numel() for p in module.model.parameters())
-            print(f'{config.model} by the recipe {config.recipe}, {size:,} '
-                  f'parameters; {len(train):,} training systems; results in '
-                  f'{out}')
+            log.info(f'{config.model} by the recipe {config.recipe}, {size:,} '
+                     f'parameters; {len(train):,} training systems; results in '
+                     f'{out}')
         best = train_module(trainer, module, train, val, first, last)
         return best if em is None else em.run(best, resume)
 

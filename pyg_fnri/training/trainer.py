@@ -20,6 +20,8 @@ from pyg_fnri.plot import plot_curves
 from pyg_fnri.training.checkpoints import MovableCheckpoint, load_checkpoint
 from pyg_fnri.training.module import RelationalInference
 
+log = logging.getLogger(__name__)
+
 
 def make_trainer(module: RelationalInference, num_systems: int, out: str,
                  val_every: int = 1_000, accelerator: str = 'auto',
@@ -70,8 +72,8 @@ def train_module(trainer: pl.Trainer, module: RelationalInference,
     best = os.path.join(out, 'best.ckpt')
     if trainer.is_global_zero:
         minutes = (time.monotonic() - start) / 60
-        print(f'{trainer.global_step} steps in {minutes:.1f} minutes; best '
-              f'checkpoint: {best}')
+        log.info(f'{trainer.global_step} steps in {minutes:.1f} minutes; best '
+                 f'checkpoint: {best}')
         history = pd.read_csv(os.path.join(out, 'metrics.csv'))
         plot_curves(history).savefig(os.path.join(out, 'curves.png'))
     return load_checkpoint(best)
@@ -121,8 +123,8 @@ class ProgressLines(pl.Callback):
         for name, of in asides.items():
             if of:
                 figures[name] += f' ({", ".join(of)})'
-        print(f'step {trainer.global_step}   ' + '   '.join(figures.values()),
-              flush=True)
+        log.info(f'step {trainer.global_step}   ' +
+                 '   '.join(figures.values()))
 
 
 def _make_loggers(out: str, last: Optional[str]) -> list[Any]:
