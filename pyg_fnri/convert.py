@@ -1,13 +1,17 @@
 """Interaction graphs in other libraries' terms: matrices, pandas, networkx."""
-from collections.abc import Sequence
-from typing import Any, Optional, Union
+from __future__ import annotations
 
-import networkx as nx
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Optional, Union
+
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 #: Of each edge and layer, `[E, L]`, or of all types, `[E, K]` for each layer.
 Probability = Union[Tensor, Sequence[Tensor]]
@@ -137,6 +141,7 @@ def to_networkx(data: Data, edge_type: Tensor,
     interaction where neither is. Where they agree, it has the mean of
     probabilities. A candidate edge without its reverse stands for itself.
     Arguments are those of :func:`to_pandas`."""
+    import networkx as nx
     table = to_pandas(data, edge_type, names, probability, systems, particles)
     graph = nx.MultiGraph() if undirected else nx.MultiDiGraph()
     for i, (system, own) in enumerate(_nodes(data, systems, particles)):

@@ -4,6 +4,7 @@ from typing import Optional
 import torch
 from torch import Tensor
 from torch.nn.functional import huber_loss
+from torch_geometric.utils import scatter
 
 
 def gaussian_nll(prediction: Tensor, target: Tensor, variance: float) -> Tensor:
@@ -46,6 +47,25 @@ def kl_divergence(kl: Tensor, num_nodes: int) -> Tensor:
     """Divergences :obj:`[num_edges, num_layers]` of the latent graph from its
     prior, summed over edges and layer-graphs, per particle."""
     return kl.sum() / num_nodes
+
+
+def draw_frames(residual: Tensor, batch: Optional[Tensor], num_frames: int,
+                focus: float,
+                generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Draws frames of each system with replacement, a share :obj:`focus` of
+    them by the square of the residual :obj:`[num_nodes, T, num_features]`; and
+    weights that make up for it; :obj:`[num_nodes, num_frames]` each."""
+    if batch is None:
+        batch = torch.zeros(residual.size(0), dtype=torch.long,
+                            device=residual.device)
+    # Of all particles of a system together, [S, T].
+    energy = scatter(residual.square().sum(-1), batch, reduce='sum')
+    share = energy / energy.sum(-1, keepdim=True).clamp_min(1e-30)
+    probability = (1 - focus) / energy.size(1) + focus * share
+    frame = torch.multinomial(probability, num_frames, replacement=True,
+                              generator=generator)
+    weight = 1 / (num_frames * probability.gather(1, frame))
+    return frame[batch], weight[batch]
 
 
 def _check_shapes(prediction: Tensor, target: Tensor) -> None:

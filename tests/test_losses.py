@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from pyg_fnri.losses import gaussian_nll, huber_nll, kl_divergence
+from pyg_fnri.losses import draw_frames, gaussian_nll, huber_nll, kl_divergence
 
 
 def test_gaussian_equals_the_authors(reference):
@@ -71,3 +71,17 @@ def test_huber_counts_states_by_their_weight():
                    for i in range(3) for t in range(5)) / 3
     loss = huber_nll(prediction, target, scale, 0.02, 0.7, weight)
     torch.testing.assert_close(loss, expected)
+
+
+def test_frames_in_focus_are_drawn_more_often():
+    generator = torch.Generator().manual_seed(0)
+    residual = torch.randn(8, 20, 4)
+    residual[2, 7] *= 50  # One frame of the first system.
+    batch = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+    frame, weight = draw_frames(residual, batch, 40_000, 0.5, generator)
+    assert (frame[:3] == frame[0]).all()  # Particles stay together.
+    share = (frame[0] == 7).double().mean().item()
+    assert share == pytest.approx(0.5 + 0.5 / 20, abs=0.02)
+    value = torch.rand(8, 20) + residual.square().sum(-1)
+    drawn = (weight * value.gather(1, frame)).sum(1)
+    torch.testing.assert_close(drawn, value.sum(1), rtol=0.05, atol=0)

@@ -17,14 +17,8 @@ import time
 from dataclasses import replace
 from typing import Optional
 
-import torch
-
-from pyg_fnri.datasets.spec import open_dataset
-from pyg_fnri.datasets.stored import check_writable
-from pyg_fnri.training import (Config, EMSettings, ExpectationMaximisation,
-                               load_checkpoint)
+from pyg_fnri.training import Config, EMSettings
 from pyg_fnri.training.cli import OptionParser, Run, errors_in_one_line, given
-from pyg_fnri.transforms import SplitTrajectory
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -46,6 +40,11 @@ def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     start = time.monotonic()
     with errors_in_one_line():
+        import torch
+
+        from pyg_fnri.datasets.spec import open_dataset
+        from pyg_fnri.training import ExpectationMaximisation, load_checkpoint
+        from pyg_fnri.transforms import SplitTrajectory
         run = Run(**given(args, Run))
         if run.threads is not None:
             torch.set_num_threads(run.threads)
@@ -70,6 +69,7 @@ def main(argv: Optional[list[str]] = None) -> None:
 def check_out(out: str, checkpoint: str) -> None:
     """Makes sure, before the work, that results can be written, and to a
     place where they replace no training run."""
+    from pyg_fnri.datasets.stored import check_writable
     result = os.path.join(out, 'best.ckpt')
     if os.path.exists(result) and os.path.samefile(result, checkpoint):
         raise ValueError(f"The result would replace '{checkpoint}' that it "

@@ -19,23 +19,22 @@ Accuracies are strict: one relabelling of layers and types for the whole data
 set. Errors are mean squared errors in units of 1e-5 of positions and velocities
 min-max scaled with the training split's extremes, as in the paper.
 """
+from __future__ import annotations
+
 import argparse
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
-from torch_geometric.data import Data
-
-from pyg_fnri.datasets.spec import Systems, open_dataset
-from pyg_fnri.datasets.stored import check_writable
-from pyg_fnri.evaluation import (Graph, best_metrics, find_laws, measure,
-                                 measure_guesses, print_report, save_report,
-                                 write_pictures)
-from pyg_fnri.inference import refine, sample_posterior
-from pyg_fnri.training import RelationalInference, load_checkpoint
 from pyg_fnri.training.cli import errors_in_one_line
-from pyg_fnri.transforms import SplitTrajectory
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from pyg_fnri.datasets.spec import Systems
+    from pyg_fnri.evaluation import Graph
+    from pyg_fnri.training import RelationalInference
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -73,6 +72,12 @@ def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     out = args.out or os.path.dirname(args.checkpoint) or '.'
     with errors_in_one_line():
+        from pyg_fnri.datasets.stored import check_writable
+        from pyg_fnri.evaluation import (best_metrics, find_laws, measure,
+                                         measure_guesses, print_report,
+                                         save_report, write_pictures)
+        from pyg_fnri.inference import refine, sample_posterior
+        from pyg_fnri.training import load_checkpoint
         module = load_checkpoint(args.checkpoint)
         if args.refine:
             laws_alone = module.config.recipe == 'laws'
@@ -110,6 +115,8 @@ def main(argv: Optional[list[str]] = None) -> None:
 def open_systems(module: RelationalInference,
                  args: argparse.Namespace) -> Systems:
     """The data set that the model was trained on, another split of it."""
+    from pyg_fnri.datasets.spec import open_dataset
+    from pyg_fnri.transforms import SplitTrajectory
     dataset = open_dataset(module.config.data, args.root, args.split,
                            SplitTrajectory(module.config.num_observed),
                            args.data)

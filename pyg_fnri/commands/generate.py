@@ -7,24 +7,20 @@ With --split-by graph, no graph that is tested on, however its particles are
 numbered, is in the training data. What exists already is not made again.
 pyg-fnri train and pyg-fnri evaluate make the data they need by themselves.
 """
+from __future__ import annotations
+
 import argparse
 import hashlib
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
-from rich.console import Console
-
-from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.datasets.particle_systems import SPLITS
-from pyg_fnri.evaluation import make_table
-from pyg_fnri.evaluation.evaluate import HORIZONS
-from pyg_fnri.evaluation.report import ROLLOUT_MSE
-from pyg_fnri.metrics import RolloutMSE, static_rollout
-from pyg_fnri.nn import MinMaxScaling
 from pyg_fnri.training.cli import (OptionParser, SimulatedData,
                                    errors_in_one_line, given)
+
+if TYPE_CHECKING:
+    from pyg_fnri.datasets import ParticleSystems
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -43,13 +39,15 @@ def main(argv: Optional[list[str]] = None) -> None:
     systems = SimulatedData(**given(args, SimulatedData))
     splits = []
     with errors_in_one_line():
+        from pyg_fnri.datasets import ParticleSystems
+        from pyg_fnri.datasets.particle_systems import SPLITS
         for split in SPLITS:
             print(f'{systems.name}, {split} split', file=sys.stderr)
             splits += [
                 ParticleSystems(args.root, split=split, seed=args.seed,
                                 **asdict(systems))
             ]
-    print_card(splits)
+        print_card(splits)
 
 
 def interacting_share(dataset: ParticleSystems) -> dict[str, float]:
@@ -68,6 +66,9 @@ def static_error(train: ParticleSystems, test: ParticleSystems,
                  num_frames: int = 49) -> dict[int, float]:
     """The error at each horizon of predicting that nothing moves (Static in
     table 2), min-max scaled by the training split as in the paper."""
+    from pyg_fnri.evaluation.evaluate import HORIZONS
+    from pyg_fnri.metrics import RolloutMSE, static_rollout
+    from pyg_fnri.nn import MinMaxScaling
     scaling = MinMaxScaling(train.num_node_features).fit(train.x)
     y = scaling(test.x[:, -num_frames:])
     mse = RolloutMSE(HORIZONS)
@@ -82,6 +83,11 @@ def checksum(dataset: ParticleSystems) -> str:
 
 
 def print_card(splits: Sequence[ParticleSystems]) -> None:
+    from rich.console import Console
+
+    from pyg_fnri.evaluation import make_table
+    from pyg_fnri.evaluation.evaluate import HORIZONS
+    from pyg_fnri.evaluation.report import ROLLOUT_MSE
     train, _, test = splits
     console = Console(soft_wrap=True)
     console.print(

@@ -33,16 +33,16 @@ em.csv, em.png, check.txt and best.ckpt. Look at the result with
 pyg-fnri evaluate; get graphs with pyg-fnri infer.
 """
 import argparse
+import shlex
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Optional
 
-import torch
-
-from pyg_fnri.training import RECIPES, Config, Recipe, check_run, fit
+from pyg_fnri.training import RECIPES, Config, Recipe
 from pyg_fnri.training.cli import (OptionParser, OwnData, Run, SimulatedData,
                                    describe_data, errors_in_one_line, given,
                                    open_splits)
-from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -67,7 +67,12 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
 def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     options = given(args, *RECIPES.values())
-    with errors_in_one_line():
+    words = sys.argv[1:] if argv is None else argv
+    with errors_in_one_line(lambda: go_on(args, words)):
+        import torch
+
+        from pyg_fnri.training import check_run, fit
+        from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
         run = Run(**given(args, Run))
         if run.directed:
             options['undirected'] = False
@@ -89,10 +94,23 @@ def main(argv: Optional[list[str]] = None) -> None:
                 'data': data,
                 'options': options
             })
-        words = sys.argv[1:] if argv is None else argv
         fit(config, train, val[:run.num_val], run.out, val_every=run.val_every,
             accelerator=run.accelerator, resume=run.resume,
             overwrite=run.overwrite, command=['pyg-fnri', 'train', *words])
     refine = ' --refine' if config.recipe in ('em', 'laws') else ''
     print(f'look at the result with\n    pyg-fnri evaluate{refine} '
           f'--checkpoint {run.out}/best.ckpt')
+
+
+def go_on(args: argparse.Namespace, words: Sequence[str]) -> str:
+    """How to go on with a run that was stopped, or to begin it again."""
+    options, command = vars(args), shlex.join(['pyg-fnri', 'train', *words])
+    out = Path(options.get('out', Run.out))
+    note = out / 'command.txt'
+    begun = options.get('resume') or (note.exists()
+                                      and note.read_text() == f'{command}\n')
+    if begun and any([*out.rglob('last.ckpt'), *out.rglob('laws.ckpt')]):
+        command = command.replace(' --overwrite', '')
+        return f"go on with: {command}{' --resume' * ('resume' not in options)}"
+    again = ' --overwrite' * bool(begun and not options.get('overwrite'))
+    return f'start again with: {command}{again}'

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations, product
 from typing import NamedTuple, Optional
 
-import networkx as nx
 import torch
 from torch import Tensor
 
@@ -194,6 +193,7 @@ def best_assignment(confusion: Tensor, sizes: Sequence[int],
 def assign(weight: Mapping[tuple[int, int], int]) -> dict[int, int]:
     """The column of each row, each column once, of the highest total weight
     (of exact integers) among those that leave the fewest without one."""
+    import networkx as nx
     graph = nx.Graph()
     for (row, column), value in weight.items():
         graph.add_edge(('row', row), ('column', column), weight=value)

@@ -1,15 +1,24 @@
 """Training: recipes, Lightning modules for all models and regimes, runs."""
-from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
-from pyg_fnri.training.config import MODELS, REGIMES, Config
-from pyg_fnri.training.em import ExpectationMaximisation
-from pyg_fnri.training.module import (EncoderDistillation, RelationalInference,
-                                      SupervisedInference, TrueGraphPrediction,
-                                      build_module)
-from pyg_fnri.training.recipes import (DECODERS, ENCODERS, RECIPES, EMRecipe,
-                                       EMSettings, PaperRecipe, QuickRecipe,
-                                       Recipe)
-from pyg_fnri.training.run import check_run, fit
-from pyg_fnri.training.trainer import quiet_lightning
+from typing import TYPE_CHECKING
+
+from pyg_fnri import lazily
+
+if TYPE_CHECKING:
+    from pyg_fnri.nn import MODELS
+    from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
+    from pyg_fnri.training.config import REGIMES, Config
+    from pyg_fnri.training.em import ExpectationMaximisation
+    from pyg_fnri.training.module import (EncoderDistillation,
+                                          RelationalInference,
+                                          SupervisedInference,
+                                          TrueGraphPrediction, build_module)
+    from pyg_fnri.training.recipes import (DECODERS, ENCODERS, RECIPES,
+                                           EMRecipe, EMSettings, PaperRecipe,
+                                           QuickRecipe, Recipe)
+    from pyg_fnri.training.run import check_run, fit
+    from pyg_fnri.training.trainer import quiet_lightning
+else:
+    __getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
     'Config', 'DECODERS', 'EMRecipe', 'EMSettings', 'ENCODERS',

@@ -1,27 +1,41 @@
 """Options of a command line, made of the fields of dataclasses."""
+from __future__ import annotations
+
 import argparse
 import dataclasses
 import inspect
 import logging
 import os
 import re
+import signal
 import sys
 import textwrap
+import traceback
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Union, get_args, get_origin, get_type_hints
+from threading import Timer
+from typing import (TYPE_CHECKING, Any, NoReturn, Optional, Union, get_args,
+                    get_origin, get_type_hints)
 
-from pytorch_lightning.utilities.exceptions import MisconfigurationException
-
-from pyg_fnri.datasets.reading import Reading
-from pyg_fnri.datasets.spec import Systems, describe_files, open_dataset
+from pyg_fnri.datasets.options import ReadingOptions
 from pyg_fnri.training.recipes import Recipe
+
+if TYPE_CHECKING:
+    from pyg_fnri.datasets.spec import Systems
 
 #: Files of arguments that come with the commands.
 CONFIGS = Path(__file__).parents[1] / 'commands' / 'configs'
+#: What the parts of the library do in a command.
+STEPS = {
+    'datasets': 'reading or simulating data',
+    'laws': 'fitting laws',
+    'inference': 'refining graphs',
+    'evaluation': 'measuring',
+    'plot': 'drawing'
+}
 #: The frames that are observed of long systems, if nothing else is said.
 MOST_OBSERVED = 49
 
@@ -45,7 +59,7 @@ class SimulatedData:
 
 
 @dataclass(frozen=True)
-class OwnData(Reading):
+class OwnData(ReadingOptions):
     """A user's own trajectories, split 8 : 1 : 1 by system, or one in time.
 
     Args:
@@ -194,7 +208,8 @@ def describe_data(args: argparse.Namespace) -> dict[str, Any]:
                          f"it out, or say by data whose they are.")
     if not own:
         return {**vars(SimulatedData(**simulated)), 'seed': run.data_seed}
-    reading = given(args, Reading)
+    from pyg_fnri.datasets.spec import describe_files
+    reading = given(args, ReadingOptions)
     own = {name: own[name] for name in own.keys() - reading.keys()}
     return describe_files(num_observed=run.num_observed, directed=run.directed,
                           seed=run.data_seed, reading=reading, **own)
@@ -203,6 +218,7 @@ def describe_data(args: argparse.Namespace) -> dict[str, Any]:
 def open_splits(run: Run, data: dict[str, Any], *splits:
                 str) -> tuple[int, list[Systems]]:
     """How many frames are observed, and data sets."""
+    from pyg_fnri.datasets.spec import open_dataset
     systems = [open_dataset(data, run.root, name) for name in splits]
     num_observed = run.num_observed
     if num_observed is None:
@@ -217,19 +233,65 @@ class _Lines(logging.Handler):
 
 
 @contextmanager
-def errors_in_one_line() -> Iterator[None]:
-    """Prints what the library logs, and ends the program with the message of
-    an error of data or settings."""
+def errors_in_one_line(
+    go_on: Callable[[],
+                    str] = lambda: 'start the command again') -> Iterator[None]:
+    """Prints what the library logs, and ends the program with one line: the
+    message of an error of data or settings; or, where the user or the system
+    stops it, at which step that was, and how to go on."""
+    def stop(number: int, _: Any) -> NoReturn:
+        raise KeyboardInterrupt(128 + number)
+
+    def stop_later(lost: Any) -> None:
+        # Raised where Python drops what is raised, as in weak references.
+        if isinstance(lost.exc_value, KeyboardInterrupt):
+            number = lost.exc_value.args[0] - 128
+            Timer(0.05, signal.raise_signal, [number]).start()
+        else:
+            sys.__unraisablehook__(lost)
+
     log, lines = logging.getLogger('pyg_fnri'), _Lines()
     log.setLevel(logging.INFO)
     log.addHandler(lines)
+    handlers = {
+        number: signal.signal(number, stop)
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    hook, sys.unraisablehook = sys.unraisablehook, stop_later
     try:
         yield
-    except (ImportError, MisconfigurationException, OSError, RuntimeError,
-            TypeError, ValueError) as error:
-        sys.exit(str(error))
+    except (KeyboardInterrupt, SystemExit) as error:
+        # Lightning makes the latter of the former.
+        cause = error.__context__ if error.args == (1, ) else error
+        if not isinstance(cause, KeyboardInterrupt):
+            raise
+        print(f'stopped while {_step(error)}; {go_on()}', file=sys.stderr)
+        sys.exit(*cause.args)
+    except Exception as error:
+        # Lightning has one of its own, but is not imported by each command.
+        of_settings = type(error).__name__ == 'MisconfigurationException'
+        if of_settings or isinstance(
+                error,
+            (ImportError, OSError, RuntimeError, TypeError, ValueError)):
+            sys.exit(str(error))
+        raise
     finally:
         log.removeHandler(lines)
+        sys.unraisablehook = hook
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _step(error: BaseException) -> str:
+    """What the program was doing, by the outermost part that tells."""
+    modules = [
+        frame.f_globals.get('__name__', '')
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+    ]
+    parts = [name.split('.')[1] for name in modules if name[:9] == 'pyg_fnri.']
+    return next(
+        (STEPS[part] for part in parts if part in STEPS),
+        'training' if 'pyg_fnri.training.trainer' in modules else 'starting')
 
 
 def _kind(hint: Any) -> tuple[Any, bool]:

@@ -1,19 +1,16 @@
 """What a run is: the settings that a checkpoint keeps beside its weights."""
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
-import numpy as np
-import torch
-
-from pyg_fnri.datasets.spec import Systems, frame_interval
-from pyg_fnri.datasets.stored import check_choice
-from pyg_fnri.nn import (ForceLaw, ForceLawDecoder, RelationalAutoEncoder,
-                         RolloutDecoder)
-from pyg_fnri.nn.models import MODELS
-from pyg_fnri.nn.rate_law import rate_laws
+from pyg_fnri import nn
 from pyg_fnri.training.recipes import RECIPES, Recipe
+
+if TYPE_CHECKING:
+    from pyg_fnri.datasets.spec import Systems
 
 REGIMES = ('learned', 'supervised', 'true_graph')
 
@@ -52,10 +49,11 @@ class Config:
     laws: Optional[dict[str, Any]] = None
 
     def __post_init__(self) -> None:
+        from pyg_fnri.datasets.stored import check_choice
         for of in fields(self):
             value = _plain(of.name, getattr(self, of.name))
             object.__setattr__(self, of.name, value)
-        check_choice('model', self.model, list(MODELS))
+        check_choice('model', self.model, list(nn.MODELS))
         check_choice('regime', self.regime, list(REGIMES))
         check_choice('recipe', self.recipe, list(RECIPES))
         known = [of.name for of in fields(RECIPES[self.recipe])]
@@ -67,7 +65,7 @@ class Config:
     def for_dataset(cls, dataset: Systems, num_observed: int,
                     num_edge_types: Optional[Sequence[int]] = None,
                     data: Optional[Mapping[str, Any]] = None,
-                    **settings: Any) -> 'Config':
+                    **settings: Any) -> Config:
         """Of a training split; :obj:`num_edge_types` where no truth is."""
         true = list(dataset.num_edge_types)
         asked = true if num_edge_types is None else list(num_edge_types)
@@ -79,6 +77,7 @@ class Config:
                              f'{true}; leave one of them out.')
         data = dict(data or {})
         if 'files' in data:
+            from pyg_fnri.datasets.spec import frame_interval
             data['time_step'] = frame_interval(data, dataset)
         return cls(dataset.num_node_features, num_observed, asked,
                    names=dataset.names, data=data, **settings)
@@ -86,14 +85,15 @@ class Config:
     def build_recipe(self) -> Recipe:
         """The recipe, as it is for this model and regime."""
         recipe = RECIPES[self.recipe]
-        defaults = recipe.defaults(MODELS[self.model], self.regime)
+        defaults = recipe.defaults(nn.MODELS[self.model], self.regime)
         return recipe(**{**defaults, **self.options})
 
-    def build_model(self) -> RelationalAutoEncoder:
+    def build_model(self) -> nn.RelationalAutoEncoder:
         """A new model with new weights, drawn from the seed."""
+        import torch
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            model = self.build_recipe().build(MODELS[self.model],
+            model = self.build_recipe().build(nn.MODELS[self.model],
                                               self.in_channels,
                                               self.num_observed,
                                               self.num_edge_types)
@@ -101,18 +101,19 @@ class Config:
                 settings = dict(self.laws)
                 num_channels = model.latent.num_channels
                 if settings.pop('order', 2) == 1:
-                    layer = rate_laws(num_channels, model.scaling, **settings)
+                    layer = nn.rate_laws(num_channels, model.scaling,
+                                         **settings)
                 else:
-                    law = ForceLaw(num_channels,
-                                   num_knots=settings.pop('num_knots', 26))
-                    layer = ForceLawDecoder(law, model.scaling, **settings)
-                model.decoder = RolloutDecoder(layer)
+                    law = nn.ForceLaw(num_channels,
+                                      num_knots=settings.pop('num_knots', 26))
+                    layer = nn.ForceLawDecoder(law, model.scaling, **settings)
+                model.decoder = nn.RolloutDecoder(layer)
         return model
 
 
 def _plain(name: str, value: Any) -> Any:
     """A value of the kinds that checkpoints are read with."""
-    if isinstance(value, (np.generic, np.ndarray, torch.Tensor)):
+    if hasattr(value, 'tolist'):
         value = value.tolist()
     if isinstance(value, Mapping):
         return {_plain(name, k): _plain(name, v) for k, v in value.items()}

@@ -1,38 +1,35 @@
 """Recipes: how a model is built, and what its training minimises; a new one is
 a frozen dataclass that overrides what differs."""
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Optional
+from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
-import torch
-from torch import Tensor
-from torch.optim.lr_scheduler import LambdaLR, StepLR
-from torch_geometric.data import Data
-from torch_geometric.utils import scatter
+from pyg_fnri import nn
 
-from pyg_fnri.losses import gaussian_nll, huber_nll
-from pyg_fnri.nn import (NRI, SFNRI, CNNEncoder, Decoder, LinearStep,
-                         MinMaxScaling, MLPEncoder, MultiplexConv,
-                         OverLinearStep, RecurrentConv, RecurrentDecoder,
-                         RelationalAutoEncoder, ResidualEncoder, RolloutDecoder,
-                         Scaling, StandardScaling, UniformEncoder)
-from pyg_fnri.transforms import random_symmetries
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+    from torch_geometric.data import Data
+
+    from pyg_fnri.nn import NRI, RelationalAutoEncoder
 
 #: Encoders by name: of features, frames, logits, hidden units and dropout.
 ENCODERS: dict[str, Callable[..., torch.nn.Module]] = {
-    'mlp': MLPEncoder,
-    'cnn': lambda channels, num_steps, *sizes: CNNEncoder(channels, *sizes)
+    'mlp': lambda *sizes: nn.MLPEncoder(*sizes),
+    'cnn': lambda channels, num_steps, *sizes: nn.CNNEncoder(channels, *sizes)
 }
 #: Decoders by name: of features, edge channels, hidden units and `burn_in`.
-DECODERS: dict[str, Callable[..., Decoder]] = {
+DECODERS: dict[str, Callable[..., nn.Decoder]] = {
     'mlp':
-    lambda channels, *sizes, burn_in: RolloutDecoder(
-        MultiplexConv(channels, channels, *sizes)),
+    lambda channels, *sizes, burn_in: nn.RolloutDecoder(
+        nn.MultiplexConv(channels, channels, *sizes)),
     'gru':
-    lambda channels, *sizes, burn_in: RecurrentDecoder(
-        RecurrentConv(channels, channels, *sizes), burn_in)
+    lambda channels, *sizes, burn_in: nn.RecurrentDecoder(
+        nn.RecurrentConv(channels, channels, *sizes), burn_in)
 }
 
 
@@ -85,8 +82,6 @@ class Recipe(ABC):
     #: Fields that have to be above 0.
     positive: ClassVar[Sequence[str]] = ('hidden_channels', 'batch_size',
                                          'learning_rate', 'tau')
-    #: The units that the model works in, to be fitted.
-    scaling: ClassVar[type[Scaling]]
 
     def __post_init__(self) -> None:
         _check(self, lambda v: 0 < v < math.inf, 'above 0', *self.positive)
@@ -117,7 +112,7 @@ class Recipe(ABC):
             latent['drop_null'] = self.drop_null
         out = model(in_channels, num_steps, num_edge_types,
                     self.hidden_channels, self.dropout,
-                    scaling=self.scaling(in_channels), **latent)
+                    scaling=self.build_scaling(in_channels), **latent)
         out.encoder = self.build_encoder(in_channels, num_steps,
                                          out.latent.num_logits)
         out.decoder = DECODERS[self.decoder](in_channels,
@@ -125,6 +120,10 @@ class Recipe(ABC):
                                              self.hidden_channels,
                                              burn_in=self.burn_in)
         return out
+
+    @abstractmethod
+    def build_scaling(self, num_features: int) -> nn.Scaling:
+        """The units that a model works in, to be fitted."""
 
     def build_encoder(self, in_channels: int, num_steps: int,
                       out_channels: int) -> torch.nn.Module:
@@ -149,6 +148,7 @@ class Recipe(ABC):
 
     def augment(self, batch: Data, generator: torch.Generator) -> Data:
         """The batch as it is trained on."""
+        from pyg_fnri.transforms import random_symmetries
         return random_symmetries(batch, generator) if self.symmetries else batch
 
 
@@ -166,24 +166,28 @@ class PaperRecipe(Recipe):
     pred_steps: int = 10
 
     positive = (*Recipe.positive, 'variance', 'pred_steps')
-    scaling = MinMaxScaling
+
+    def build_scaling(self, num_features: int) -> nn.Scaling:
+        return nn.MinMaxScaling(num_features)
 
     @classmethod
     def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
         supervised = regime == 'supervised'
         out = {'dropout': 0.5} if supervised else {}
-        if issubclass(model, SFNRI):
+        if issubclass(model, nn.SFNRI):
             out['l2'] = 2e-5 if supervised else 5e-8
         return out
 
     def reconstruction(self, model: RelationalAutoEncoder, data: Data,
                        edge_attr: Tensor,
                        generator: Optional[torch.Generator] = None) -> Tensor:
+        from pyg_fnri.losses import gaussian_nll
         y = model.scaling(data.y)
         out = model.decoder(y, data.edge_index, edge_attr, self.pred_steps)
         return gaussian_nll(out, y[:, 1:], self.variance)
 
     def schedule(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        from torch.optim.lr_scheduler import StepLR
         scheduler = StepLR(optimizer, step_size=200, gamma=0.5)
         return {'scheduler': scheduler, 'interval': 'epoch'}
 
@@ -223,7 +227,9 @@ class QuickRecipe(Recipe):
 
     positive = (*Recipe.positive, 'max_steps', 'variance', 'num_frames',
                 'pred_steps', 'warmup_steps')
-    scaling = StandardScaling
+
+    def build_scaling(self, num_features: int) -> nn.Scaling:
+        return nn.StandardScaling(num_features)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -243,12 +249,12 @@ class QuickRecipe(Recipe):
     def build(self, model: type[NRI], in_channels: int, num_steps: int,
               num_edge_types: Sequence[int]) -> RelationalAutoEncoder:
         out = super().build(model, in_channels, num_steps, num_edge_types)
-        linear_step = LinearStep(in_channels)
-        out.decoder.layer = OverLinearStep(out.decoder.layer, linear_step)
+        linear_step = nn.LinearStep(in_channels)
+        out.decoder.layer = nn.OverLinearStep(out.decoder.layer, linear_step)
         # It sees twice the features, in one frame less.
         inner = self.build_encoder(2 * in_channels, num_steps - 1,
                                    out.latent.num_logits)
-        out.encoder = ResidualEncoder(inner, linear_step)
+        out.encoder = nn.ResidualEncoder(inner, linear_step)
         return out
 
     def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
@@ -259,6 +265,9 @@ class QuickRecipe(Recipe):
     def reconstruction(self, model: RelationalAutoEncoder, data: Data,
                        edge_attr: Tensor,
                        generator: Optional[torch.Generator] = None) -> Tensor:
+        import torch
+
+        from pyg_fnri.losses import draw_frames, huber_nll
         graph = (data.edge_index, edge_attr)
         decoder: Any = model.decoder
         linear_step: Any = model.encoder.linear_step
@@ -270,7 +279,7 @@ class QuickRecipe(Recipe):
         halves = [model.scaling(data.x), model.scaling(data.y)]
         target = torch.cat([half[:, 1:] for half in halves], dim=1)
         weight = None
-        if generator is None or not isinstance(decoder, RolloutDecoder):
+        if generator is None or not isinstance(decoder, nn.RolloutDecoder):
             # A memory needs all frames before the one that it predicts.
             out = torch.cat([decoder.one_step(half, *graph) for half in halves],
                             dim=1)
@@ -295,6 +304,8 @@ class QuickRecipe(Recipe):
                          self.delta, weight)
 
     def schedule(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        from torch.optim.lr_scheduler import LambdaLR
+
         def rate(step: int) -> float:
             warm = min(1.0, (step + 1) / self.warmup_steps)
             phase = min(1.0, step / self.max_steps)
@@ -302,25 +313,6 @@ class QuickRecipe(Recipe):
             return warm * (self.final_rate + (1 - self.final_rate) * decay)
 
         return {'scheduler': LambdaLR(optimizer, rate), 'interval': 'step'}
-
-
-def draw_frames(residual: Tensor, batch: Optional[Tensor], num_frames: int,
-                focus: float,
-                generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Draws frames of each system with replacement, a share :obj:`focus` of
-    them by the square of the residual :obj:`[num_nodes, T, num_features]`; and
-    weights that make up for it; :obj:`[num_nodes, num_frames]` each."""
-    if batch is None:
-        batch = torch.zeros(residual.size(0), dtype=torch.long,
-                            device=residual.device)
-    # Of all particles of a system together, [S, T].
-    energy = scatter(residual.square().sum(-1), batch, reduce='sum')
-    share = energy / energy.sum(-1, keepdim=True).clamp_min(1e-30)
-    probability = (1 - focus) / energy.size(1) + focus * share
-    frame = torch.multinomial(probability, num_frames, replacement=True,
-                              generator=generator)
-    weight = 1 / (num_frames * probability.gather(1, frame))
-    return frame[batch], weight[batch]
 
 
 @dataclass(frozen=True)
@@ -390,7 +382,7 @@ class LawsRecipe(EMRecipe):
 
     def build_encoder(self, in_channels: int, num_steps: int,
                       out_channels: int) -> torch.nn.Module:
-        return UniformEncoder(out_channels)
+        return nn.UniformEncoder(out_channels)
 
     def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
         Recipe.fit_units(self, model, x)

@@ -147,7 +147,7 @@ def _make_loggers(out: str, last: Optional[str]) -> list[Any]:
 @contextmanager
 def quiet_lightning() -> Iterator[None]:
     """Keeps advertisements and warnings about what is meant out of sight."""
-    logger = logging.getLogger('pytorch_lightning.utilities.rank_zero')
+    logger = logging.getLogger('pytorch_lightning')
     level = logger.level
     logger.setLevel(logging.WARNING)
     try:

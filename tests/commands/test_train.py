@@ -1,5 +1,7 @@
 import math
+import shlex
 import shutil
+import signal
 
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from small_training import assert_same_state
 from pyg_fnri.nn import CNNEncoder, ForceLawDecoder
 from pyg_fnri.training import load_checkpoint
 from pyg_fnri.training.cli import CONFIGS
+from pyg_fnri.training.trainer import ProgressLines
 
 #: The files of a run.
 FILES = {'best.ckpt', 'last.ckpt', 'metrics.csv', 'curves.png', 'command.txt'}
@@ -112,6 +115,24 @@ def test_resumed_run_goes_on_at_its_last_step(script, tiny_arguments,
         assert curve[name].tolist()[:3] == history[name].dropna().tolist()
     best = read_checkpoint(copied_run / 'best.ckpt')['global_step']
     assert best - 1 == resumed.set_index('step')['val_loss'].idxmin()
+
+
+def test_stopped_run_says_how_to_go_on(script, tiny_arguments, tmp_path,
+                                       monkeypatch, capsys):
+    def stop(callback, trainer, *args):
+        if trainer.global_step == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    arguments = [*tiny_arguments, '--out', str(tmp_path / 'run')]
+    with monkeypatch.context() as patch:
+        patch.setattr(ProgressLines, 'on_train_batch_end', stop)
+        with pytest.raises(SystemExit, match='130'):
+            script.main([*arguments, '--overwrite'])
+    line, = capsys.readouterr().err.splitlines()
+    assert line.startswith('stopped while training; go on with: pyg-fnri ')
+    script.main(shlex.split(line.partition('pyg-fnri train ')[2]))
+    last = read_checkpoint(tmp_path / 'run' / 'last.ckpt')
+    assert last['global_step'] == 3
 
 
 @pytest.mark.parametrize('arguments, message', [

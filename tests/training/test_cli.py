@@ -1,4 +1,6 @@
 import math
+import signal
+import time
 from dataclasses import fields
 
 import numpy as np
@@ -6,7 +8,7 @@ import pytest
 
 from pyg_fnri.training import RECIPES, Config, Recipe
 from pyg_fnri.training.cli import (OptionParser, OwnData, Run, SimulatedData,
-                                   describe_data, given)
+                                   describe_data, errors_in_one_line, given)
 
 
 @pytest.fixture
@@ -70,3 +72,25 @@ def test_data_are_own_or_simulated(parse, tmp_path):
     for wrong in (['--radius', '1'], ['--data', path, '--name', 'kuramoto']):
         with pytest.raises(ValueError, match='is for .* data alone'):
             describe_data(parse(*wrong))
+
+
+@pytest.mark.parametrize('number, code', [(signal.SIGINT, 130),
+                                          (signal.SIGTERM, 143)])
+def test_stopping_is_told_in_one_line(capsys, number, code):
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit) as stopped:
+        with errors_in_one_line():
+            signal.raise_signal(number)
+    assert stopped.value.code == code and signal.getsignal(number) == before
+    assert capsys.readouterr().err.startswith('stopped while ')
+
+
+def test_a_stop_that_python_drops_is_not_lost():
+    class Dropped:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(SystemExit, match='130'):
+        with errors_in_one_line():
+            Dropped()
+            time.sleep(5)

@@ -9,7 +9,6 @@ from pyg_fnri.nn import (FNRI, NRI, SFNRI, MinMaxScaling, ResidualEncoder,
                          StandardScaling)
 from pyg_fnri.training import (DECODERS, ENCODERS, EMRecipe, PaperRecipe,
                                QuickRecipe)
-from pyg_fnri.training.recipes import draw_frames
 from pyg_fnri.transforms import SplitTrajectory
 
 
@@ -180,17 +179,3 @@ def test_quick_rollouts_run_along_the_second_half(batch):
     expected = huber_nll(out, y[:, 1:], model.encoder.linear_step.scale, 0.02)
     loss = recipe.reconstruction(model, batch, edge_attr, torch.Generator())
     assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
-
-
-def test_frames_in_focus_are_drawn_more_often():
-    generator = torch.Generator().manual_seed(0)
-    residual = torch.randn(8, 20, 4)
-    residual[2, 7] *= 50  # One frame of the first system.
-    batch = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
-    frame, weight = draw_frames(residual, batch, 40_000, 0.5, generator)
-    assert (frame[:3] == frame[0]).all()  # Particles stay together.
-    share = (frame[0] == 7).double().mean().item()
-    assert share == pytest.approx(0.5 + 0.5 / 20, abs=0.02)
-    value = torch.rand(8, 20) + residual.square().sum(-1)
-    drawn = (weight * value.gather(1, frame)).sum(1)
-    torch.testing.assert_close(drawn, value.sum(1), rtol=0.05, atol=0)
