@@ -84,7 +84,9 @@ def pictures_drawn_once():
     savefig = Figure.savefig
 
     def save(figure, path, **kwargs):
-        name = os.path.basename(path).removesuffix('.part')
+        name = 'of a page'  # Which is no file.
+        if isinstance(path, (str, os.PathLike)):
+            name = os.path.basename(path).removesuffix('.part')
         picture = name, len(figure.axes), len(figure.legends)
         if picture in DRAWN:
             figure = Figure(figsize=(1, 1))

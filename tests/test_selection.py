@@ -7,7 +7,7 @@ import torch
 from pyg_fnri.evaluation import evaluate
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.selection import (_compare, _difference, _error, _measure,
-                                _shuffled, _warnings, plot_selection,
+                                _shuffled, _suffices, _warnings, plot_selection,
                                 select_layers)
 from pyg_fnri.training import Config, build_module
 
@@ -30,7 +30,7 @@ def make_runs(factor, sizes=(2, ), seeds=(0, 1), wrong=0., **changes):
         error = np.log(factor * SYSTEMS) + noise
         run = dict(error=error, linear=np.log(4 * SYSTEMS),
                    shuffled=error + math.log(2), entropy=0.05, types=same,
-                   num_used=sum(sizes), accuracy=math.nan)
+                   num_used=sum(sizes), accuracy=math.nan, holds=False)
         out.append(run | changes)
     return out
 
@@ -68,6 +68,22 @@ def test_the_smallest_within_one_standard_error(factors, chosen):
     assert table['agreement'].eq(1).all()
     figure = plot_selection(table)
     assert len(figure.axes) == 2
+
+
+def test_laws_that_hold_are_recommended_and_larger_ones_not_tried():
+    runs = {(2, ): make_runs(1.5), (2, 2): make_runs(1., (2, 2), wrong=0.9)}
+    assert not _suffices({(2, ): runs[
+                              2,
+                          ]}) and not _suffices(runs)
+    # Errors have ceased to fall.
+    assert _suffices({**runs, (2, 2, 2): make_runs(1., (2, 2, 2))})
+    held = {**runs, (2, ): make_runs(1.5, holds=True)}
+    assert _suffices({(2, ): held[
+                          2,
+                      ]})
+    table = _compare(held)
+    assert table['recommended'].tolist() == [True, False]
+    assert not _warnings(table)
 
 
 def test_nothing_is_recommended_of_what_diverges():

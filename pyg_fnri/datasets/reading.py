@@ -50,7 +50,7 @@ class Reading(ReadingOptions):
     def read(self, source: Source) -> tuple[list[Recording], bool]:
         """The systems in a source, and whether to derive velocities."""
         read = self._read_table
-        if isinstance(source, (list, tuple)):
+        if are_systems(source):
             read = self._read_systems
         elif is_array(source):
             read = self._read_arrays
@@ -250,9 +250,15 @@ class Reading(ReadingOptions):
         return replace(recording, x=x, num_filled=num_filled)
 
 
+def are_systems(source: Source) -> bool:
+    """Whether this is a list of PyG's Data."""
+    return isinstance(source, (list, tuple)) and all(
+        isinstance(of, Data) for of in source)
+
+
 def is_array(source: Source) -> bool:
     """Whether this is an array, or a file of arrays, rather than a table."""
-    if isinstance(source, (pd.DataFrame, np.ndarray, list, tuple)):
+    if isinstance(source, (pd.DataFrame, np.ndarray)) or are_systems(source):
         return isinstance(source, np.ndarray)
     name = str(os.fspath(source)).lower()
     if not name.endswith(TABLES + ARRAYS):
@@ -340,7 +346,7 @@ def content_digest(source: Source) -> str:
     elif isinstance(source, np.ndarray):
         content = as_floats(source)
         text = repr(content.shape)
-    elif isinstance(source, (list, tuple)):
+    elif are_systems(source):
         tensors = [value for of in source for _, value in sorted(of)]
         text = repr([(list(of), of.x.shape) for of in source])
         content = np.concatenate(

@@ -13,7 +13,7 @@ from pyg_fnri.data import from_trajectory
 from pyg_fnri.datasets.edge_table import (candidate_edges, count_types,
                                           edges_of_systems, report_one_way,
                                           true_types)
-from pyg_fnri.datasets.reading import (Reading, Recording, Source,
+from pyg_fnri.datasets.reading import (Reading, Recording, Source, are_systems,
                                        content_digest, is_array)
 from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems, as_folder,
                                       check_choice)
@@ -153,7 +153,7 @@ class TrajectoryTable(StoredSystems):
                 f'Filled {num_filled} of {total} frames of particles '
                 f'({num_filled / total:.2%}) by linear interpolation.')
         edges = types = None
-        if isinstance(self._sources['table'], (list, tuple)):
+        if are_systems(self._sources['table']):
             edges, types = edges_of_systems(self._sources['table'])
         if 'edges' in self._sources:
             edges = candidate_edges(self._sources['edges'], recordings)
@@ -169,7 +169,7 @@ class TrajectoryTable(StoredSystems):
         if given and recordings[0].x.shape[2] % 2 == 0:
             if recordings[0].time_step is None:
                 facts['time_step'] = _find_time_step(recordings)
-            elif not isinstance(self._sources['table'], (list, tuple)):
+            elif not are_systems(self._sources['table']):
                 facts['warnings'] += _compare_velocities(recordings)
         systems: list[Data] = []
         num_tracks = num_empty = 0

@@ -14,9 +14,9 @@ def test_own_data(script, own_root, own_table, tmp_path, capsys):
     truth.to_csv(tmp_path / 'truth.csv', index=False)
     out = tmp_path / 'layers'
     script.main([
-        '--data', own_table, '--candidates', '2,2', '2', '--seeds', '0',
-        '--num-observed', '8', '--hidden-channels', '8', '--batch-size', '8',
-        '--max-steps', '3', '--out',
+        '--data', own_table, '--recipe', 'quick', '--candidates', '2,2', '2',
+        '--seeds', '0', '--num-observed', '8', '--hidden-channels', '8',
+        '--batch-size', '8', '--max-steps', '3', '--out',
         str(out), '--interactions',
         str(tmp_path / 'truth.csv'), '--option', f'root={own_root}', '--option',
         'accelerator=cpu'
@@ -38,7 +38,8 @@ def test_own_data(script, own_root, own_table, tmp_path, capsys):
 
 def test_simulated_data(script, tiny_arguments, tmp_path):
     script.main([
-        *tiny_arguments, '--candidates', '2,2', '--seeds', '0', '--out',
+        *tiny_arguments, '--recipe', 'quick', '--candidates', '2,2', '--seeds',
+        '0', '--out',
         str(tmp_path)
     ])
     table = pd.read_csv(tmp_path / 'selection.csv')

@@ -6,7 +6,8 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.convert import to_pandas
-from pyg_fnri.datasets.edge_table import candidate_edges, true_types
+from pyg_fnri.datasets.edge_table import (candidate_edges, count_types,
+                                          true_types)
 from pyg_fnri.datasets.reading import Recording
 
 SYSTEMS = [
@@ -37,13 +38,15 @@ def test_candidate_edges_have_row_receiver():
 
 
 def test_truth_has_row_receiver():
-    (first, second), layers, num_types = true_types(TRUTH, SYSTEMS)
+    (first, second), layers = true_types(TRUTH, SYSTEMS)
+    num_types = count_types([first, second])
     assert layers == ['charge', 'spring'] and num_types == [3, 2]
     assert first.tolist() == [[[0, 0, 1], [0, 0, 0], [2, 0, 0]],
                               [[0, 0, 1], [0, 0, 0], [0, 0, 0]]]
     assert second.shape == (2, 2, 2) and not second.any()
     shared = table([(2, 3, 1)], 'sender receiver type')
-    (first, second), layers, num_types = true_types(shared, SYSTEMS)
+    (first, second), layers = true_types(shared, SYSTEMS)
+    num_types = count_types([first, second])
     assert layers == [0] and num_types == [2]
     assert first[0, 2, 1] == second[0, 1, 0] == 1
     assert first.sum() == second.sum() == 1
