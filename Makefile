@@ -13,25 +13,16 @@ help:  ## Show this list
 demo: $(VENV)/.installed  ## Discover springs and charges from motion alone, in minutes
 	$(BIN)/pyg-fnri demo
 
-example: $(VENV)/.installed  ## From a table of trajectories to graphs and pictures
-	$(BIN)/pyg-fnri train @example.args
-	$(BIN)/pyg-fnri infer --checkpoint runs/example/best.ckpt --data datasets/example.csv --refine --out runs/example/graphs --overwrite
-	$(BIN)/python scripts/examples/compare_graphs.py runs/example/graphs/edges.csv datasets/example_interactions.csv
+example: $(VENV)/.installed  ## From a table of trajectories to graphs, laws and a report
+	$(BIN)/pyg-fnri infer datasets/example.csv --out runs/example --overwrite
+	$(BIN)/python scripts/examples/compare_graphs.py runs/example/edges.csv datasets/example_interactions.csv
 
 planets: $(VENV)/.examples  ## Weigh the planets by how they move, in a minute
 	$(BIN)/python scripts/examples/planets.py
 
-fish: $(VENV)/.recordings  ## 100 zebrafish: which fish acts on which, if any law holds
-	$(BIN)/python scripts/examples/recordings.py fish runs/fish.csv
-	$(BIN)/pyg-fnri train @fish.args
-	$(BIN)/pyg-fnri evaluate --refine --checkpoint runs/fish/best.ckpt
-	$(BIN)/pyg-fnri infer --checkpoint runs/fish/best.ckpt --data runs/fish.csv --window 30 --out runs/fish/graphs --overwrite
-
-soccer: $(VENV)/.recordings  ## Half a soccer match, of players who come and go
-	$(BIN)/python scripts/examples/recordings.py soccer runs/soccer.csv
-	$(BIN)/pyg-fnri train @soccer.args
-	$(BIN)/pyg-fnri evaluate --refine --checkpoint runs/soccer/best.ckpt
-	$(BIN)/pyg-fnri infer --checkpoint runs/soccer/best.ckpt --data runs/soccer.csv --window 30 --out runs/soccer/graphs --overwrite
+fish soccer: $(VENV)/.recordings  ## 100 zebrafish, half a match: who acts on whom, if any law holds
+	$(BIN)/python scripts/examples/recordings.py $@ runs/$@.csv
+	$(BIN)/pyg-fnri infer @$@.args
 
 # Two workers share the tests; one thread each, or they wait for each other.
 test: $(VENV)/.installed  ## Run the tests

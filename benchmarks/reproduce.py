@@ -232,9 +232,9 @@ def measure_cell(regime: str, module: RelationalInference, out: Path,
     figures, _ = evaluation.measure(module, test)
     figures |= evaluation.measure_guesses(module, test, root)
     if has_laws:
-        refined, _ = evaluation.measure(module, test,
-                                        partial(refine, module.model))
-        laws = evaluation.find_laws(module, test, refined)
+        refined, types = evaluation.measure(module, test,
+                                            partial(refine, module.model))
+        laws = evaluation.find_laws(module, test, refined, types)
         figures['refined'] = refined
         if laws is not None and laws.error is not None:
             figures['law_error'] = dict(zip(laws.names, laws.error))

@@ -30,6 +30,7 @@ def lazily(package: str) -> Any:
 if TYPE_CHECKING:
     from pyg_fnri.data import from_trajectory, fully_connected
     from pyg_fnri.datasets import NRIFolder, ParticleSystems, TrajectoryTable
+    from pyg_fnri.estimator import GraphEstimator, infer, load
     from pyg_fnri.evaluation.evaluate import evaluate
     from pyg_fnri.inference.refine import refine, sample_posterior
     from pyg_fnri.laws import check_laws, discover_force_laws
@@ -41,9 +42,9 @@ else:
     __getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
-    'Config', 'FNRI', 'MultiplexConv', 'NRI', 'NRIFolder', 'ParticleSystems',
-    'SFNRI', 'SplitTrajectory', 'TrajectoryTable', '__version__', 'check_laws',
-    'discover_force_laws', 'evaluate', 'fit', 'from_trajectory',
-    'fully_connected', 'load_checkpoint', 'refine', 'sample_posterior',
-    'select_layers'
+    'Config', 'FNRI', 'GraphEstimator', 'MultiplexConv', 'NRI', 'NRIFolder',
+    'ParticleSystems', 'SFNRI', 'SplitTrajectory', 'TrajectoryTable',
+    '__version__', 'check_laws', 'discover_force_laws', 'evaluate', 'fit',
+    'from_trajectory', 'fully_connected', 'infer', 'load', 'load_checkpoint',
+    'refine', 'sample_posterior', 'select_layers'
 ]

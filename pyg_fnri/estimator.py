@@ -4,50 +4,64 @@ import inspect
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cached_property
 from typing import Any, NamedTuple, Optional, Union
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 import torch
+from matplotlib.figure import Figure
 from rich.progress import track
 from torch import Tensor
-from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.data import Batch, Data, Dataset
+from torch_geometric.utils import scatter
 
 from pyg_fnri.convert import to_changes, to_networkx, to_pandas
-from pyg_fnri.datasets import NRIFolder, TrajectoryTable
-from pyg_fnri.datasets.reading import Reading
-from pyg_fnri.datasets.spec import (Systems, describe_files, frame_interval,
-                                    open_dataset)
-from pyg_fnri.datasets.stored import SPLITS, check_choice, write_text
+from pyg_fnri.datasets.options import ReadingOptions
+from pyg_fnri.datasets.particle_systems import find_system
+from pyg_fnri.datasets.spec import (OWN_UNIT, Systems, describe_files,
+                                    frame_interval, open_dataset,
+                                    remembered_reading)
+from pyg_fnri.datasets.stored import check_choice, check_writable, write_text
+from pyg_fnri.datasets.trajectory_table import table_of_xarray
 from pyg_fnri.evaluation.law_curves import LawCurves, law_curves
+from pyg_fnri.evaluation.page import make_page, make_summary
+from pyg_fnri.evaluation.report import draw_rollouts
 from pyg_fnri.inference import Refined, infer_graph, shared_graph
 from pyg_fnri.laws import LawCheck
 from pyg_fnri.loader import SystemLoader
+from pyg_fnri.metrics import type_confidence
 from pyg_fnri.nn import ForceLawDecoder, Scaling
 from pyg_fnri.nn.scaling import split_quantities
+from pyg_fnri.plot import plot_adjacency, plot_changes, plot_multiplex
 from pyg_fnri.selection import compare_errors, select_layers
-from pyg_fnri.training import (Config, RelationalInference, fit,
-                               load_checkpoint, save_checkpoint)
+from pyg_fnri.training import (Config, RelationalInference, load_checkpoint,
+                               save_checkpoint)
 from pyg_fnri.transforms import SplitTrajectory
 
 METHODS = ('auto', 'laws', 'networks')
 #: Types of each layer, from which `layers='auto'` chooses.
 CANDIDATES = ((2, ), (2, 2), (2, 2, 2))
-#: Steps of predictions of held-out frames, and such systems kept, at the most.
-HORIZON, NUM_DRAWN = 10, 4
-#: Frames that are observed of held-out systems, at the most.
-MOST_OBSERVED = 49
+#: Frames that are observed of held-out systems, and predicted, at the most.
+MOST_OBSERVED, HORIZON = 49, 10
+#: Held-out systems that a score is of, those that are kept, and those drawn.
+NUM_SCORED, NUM_KEPT, NUM_DRAWN = 1_000, 50, 4
+#: Systems that graphs are inferred of at once.
+BATCH_SIZE = 100
+#: Candidate edges in a batch that networks are trained on.
+NUM_EDGES = 2_560
 #: How many times larger or smaller trajectories may be than those fitted.
 MAX_RATIO = 20.
 #: Options of a source, beside those of how it is read.
-SOURCE = ('edges', 'interactions', 'window', 'stride', 'neighbours', 'radius')
-#: The files of a result.
-MODEL, DATA = 'model.ckpt', 'systems.pt'
+OPTIONS = ('edges', 'interactions', 'window', 'stride', 'split_by',
+           'neighbours', 'radius')
+#: The files of a result, all that there can be.
+MODEL, SYSTEMS = 'model.ckpt', 'systems.pt'
+RESULTS = (MODEL, SYSTEMS, 'edges.csv', 'graphs.graphml', 'laws.csv',
+           'changes.csv', 'graph.png', 'heatmap.png', 'laws.png',
+           'trajectories.png', 'changes.png', 'summary.txt', 'report.html')
 
 
 def infer(data: Any, layers: Union[str, Sequence[int]] = 'auto',
@@ -70,19 +84,74 @@ def infer(data: Any, layers: Union[str, Sequence[int]] = 'auto',
 
 
 def load(path: Union[str, os.PathLike]) -> 'GraphEstimator':
-    """Opens what :meth:`GraphEstimator.save` wrote, or a checkpoint alone,
-    which knows no graphs yet."""
-    folder = os.path.isdir(path)
-    module = load_checkpoint(os.path.join(path, MODEL) if folder else path)
-    if not folder:
-        return GraphEstimator()._adopt(module)
-    stored = torch.load(os.path.join(path, DATA), weights_only=True)
-    out = GraphEstimator(**stored['settings'])._adopt(module)
-    for name in ('data', 'held_out'):
-        setattr(out, name, [Data.from_dict(of) for of in stored[name]])
-    for name in ('systems', 'particles', 'about'):
-        setattr(out, name, stored[name])
+    """Opens what :meth:`GraphEstimator.save` wrote; or a checkpoint, to infer
+    graphs of other systems by."""
+    if not os.path.isdir(path):
+        return GraphEstimator()._of(load_checkpoint(path))
+    module = load_checkpoint(os.path.join(path, MODEL))
+    stored = torch.load(os.path.join(path, SYSTEMS), weights_only=True)
+    out = GraphEstimator(**stored['settings'])._of(module)
+    out.data, out.held_out = ([Data.from_dict(of) for of in stored[name]]
+                              for name in ('data', 'held_out'))
+    out.systems, out.particles = stored['systems'], stored['particles']
+    out.about = stored['about']
     return out
+
+
+class Source(NamedTuple):
+    """Trajectories that a user names, and how to open splits of them."""
+    name: str
+    root: str
+    description: dict[str, Any]
+    data: Any = None  # Unless it is a file.
+
+    @classmethod
+    def of(cls, data: Any, root: str, directed: bool, seed: int,
+           options: Mapping[str, Any]) -> 'Source':
+        options, name, given = dict(options), type(data).__name__, data
+        if hasattr(data, 'data_vars'):
+            given = table_of_xarray(data, options.pop('keypoint', None))
+            options = {'particle': 'individuals', **options}
+        elif isinstance(data, Data):
+            given = [data]
+        elif isinstance(data, Dataset):
+            interval = getattr(data, 'frame_interval', None)
+            options = {'time_step': interval, **options}
+            given = list(data)
+        elif isinstance(data, (str, os.PathLike)):
+            name, given = os.path.basename(os.fspath(data)), None
+        known = {of.name for of in fields(ReadingOptions)}
+        reading = {
+            k: v
+            for k, v in options.items() if k in known and v is not None
+        }
+        for option in options:
+            check_choice('an option', option, [*sorted(known), *OPTIONS])
+        description = describe_files(
+            data if given is None else given, reading=reading,
+            directed=directed, seed=seed, **{
+                k: v
+                for k, v in options.items() if k in OPTIONS
+            })
+        return cls(name, root, description, given)
+
+    def open(self, split: str, **changes: Any) -> Systems:
+        return open_dataset({
+            **self.description,
+            **changes
+        }, self.root, split, data=self.data)
+
+    def open_whole(self, window: int) -> Systems:
+        """All systems, as they are; in windows where particles come and go."""
+        split = 'test' if 'folder' in self.description['files'] else 'all'
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # They were heard before.
+            try:
+                return self.open(split)
+            except ValueError:
+                if self.description['window'] is not None:
+                    raise
+            return self.open(split, window=window)
 
 
 class GraphEstimator:
@@ -90,8 +159,8 @@ class GraphEstimator:
     manner: settings, then :meth:`fit`. Labels are never looked at.
 
     Force laws are fitted first, of first or second order, from scratch. A check
-    asks frames held out whether they hold. Where they do not, networks are
-    trained as well, and taken where they predict held-out frames better.
+    asks held-out frames whether they hold. Where they do not, networks are
+    trained as well, and taken if they predict held-out frames better.
 
     Args:
         layers: The number of types of each layer, no interaction included, as
@@ -101,23 +170,24 @@ class GraphEstimator:
         method: `'laws'`, `'networks'` (the recipe `quick`), or `'auto'`.
         terms: What may be added to central laws, see
             :func:`~pyg_fnri.laws.discover_force_laws`.
-        directed: Whether each direction of a pair may be of a type of its own
-            from the start.
+        directed: Whether each direction of a pair is of a type of its own from
+            the start.
         shared: Whether all systems, which have the same particles, share one
             graph.
         max_steps: Of the training of networks.
         seed: Of all randomness.
 
     Attributes:
-        module: The trained module, with :attr:`module.model`.
+        module: What was fitted, with `module.model`.
         data: A `Data` for each system: `x` `[N, T, F]`, `edge_index` `[2, E]`,
-            types `edge_type` `[E, L]`, and `edge_attr`, the probability of each
-            type but no interaction, of all layers, `[E, C]`.
-        held_out: The first of the systems that nothing was fitted to, with
-            `prediction` over the frames `y`.
+            types `edge_type` `[E, L]`, and `edge_attr` `[E, C]`, of all layers
+            the probability of each type but no interaction.
+        held_out: The first systems that nothing was fitted to, observed `x`,
+            then `y`, and the `prediction` of all but its first frame.
         systems, particles: Names of systems, and of the particles of each.
         about: What was done, in plain values.
     """
+    module: RelationalInference
     data: list[Data]
     held_out: list[Data]
     systems: list[Any]
@@ -144,86 +214,475 @@ class GraphEstimator:
         return self
 
     def fit(self, data: Any, y: None = None,
-            **reading: Any) -> 'GraphEstimator':
-        """Fits laws or networks, and infers the graph of each system.
-
-        Of few systems, each is split in time; of many, some are held out.
+            **options: Any) -> 'GraphEstimator':
+        """Fits laws, or networks, and infers the graph of each system. Systems
+        are held out; if there are few, the last frames of each.
 
         Args:
             data: As for :func:`infer`.
             y: Not used.
-            **reading: Options of :class:`~pyg_fnri.datasets.reading.Reading`,
-                and `edges`, `window`, `stride`, `neighbours`, `radius`.
+            **options: Of :class:`~pyg_fnri.datasets.reading.Reading`, and
+                `edges`, `window`, `stride`, `neighbours`, `radius` as for
+                :func:`~pyg_fnri.datasets.spec.describe_files`.
         """
         check_choice('method', self.method, METHODS)
         with tempfile.TemporaryDirectory() as root:
-            source = Source.of(data, self, reading, root)
-            train, val, test = (source.open(split) for split in SPLITS)
-            half = min(MOST_OBSERVED, train[0].x.size(1) // 2)
-            for part in (train, val, test):
-                part.transform = SplitTrajectory(half)
-            module = self._fit(train, val, test, source.description, root)
-            self._adopt(module)
-            self.about |= {
-                'source': source.name,
-                'split': [len(train), len(val), len(test)],
-                'tracks': train.facts.get('tracks')
-            }
+            source = Source.of(data, root, self.directed, self.seed, options)
+            train, val, test = _open_splits(source)
+            self._of(self._fit(train, val, test, source))
+            self.about |= dict(source=source.name,
+                               split=[*map(len, (train, val, test))],
+                               tracks=train.facts.get('tracks'))
             self._foresee(test)
-            self._infer(source)
+            frames = train._data.x.size(1)
+            whole = source.open_whole(frames)
+            shared = self.shared or len(whole) == 1
+            if self._frames() is not None and self._are_longer(whole):
+                whole = source.open('all', window=frames)  # As in training.
+            self._infer(whole, shared)
         return self
 
     def _fit(self, train: Systems, val: Systems, test: Systems,
-             description: dict[str, Any], root: str) -> RelationalInference:
+             source: Source) -> RelationalInference:
         """The laws that hold, or what predicts held-out systems best."""
-        interval = frame_interval(description, train) or 1.0
-        observed = train[0].x.size(1)
-        options = dict(undirected=not self.directed)
+        interval = frame_interval(source.description, train) or 1.0
+        shared: dict[str, Any] = {'undirected': not self.directed}
         config = Config(
-            train.num_node_features, observed, [2], recipe='laws',
-            seed=self.seed, options={
-                **options, 'interval': interval,
-                'terms': list(self.terms)
-            }, data={
-                **description, 'time_step': interval
+            train.num_node_features, train[0].x.size(1), [2], recipe='laws',
+            seed=self.seed, data={
+                **source.description, 'time_step': interval
+            }, options={
+                **shared, 'interval': interval,
+                'terms': self.terms
             })
-        types = self.layers
-        candidates = CANDIDATES if isinstance(types, str) else [tuple(types)]
-        found = None
+        candidates = CANDIDATES
+        if not isinstance(self.layers, str):
+            candidates = (tuple(self.layers), )
+        module = None
         if self.method != 'networks':
             found = select_layers(config, candidates, train, val, test,
-                                  os.path.join(root, 'laws'), [self.seed])
-            module = found.module
-            self.about = {'choice': found.reason}
+                                  os.path.join(source.root, 'laws'),
+                                  [self.seed])
+            module, candidates = found.module, (found.recommended, )
+            self.about = {'method': 'laws', 'warnings': found.warnings}
             if self.method == 'laws' or module.check and module.check.holds:
                 return module
-        if found is not None:
-            candidates = [found.recommended]
-        batch = min(64, max(1, len(train) // 2))
-        config = replace(
-            config, recipe='quick', options={
-                **options, 'max_steps': self.max_steps,
-                'batch_size': batch
-            })
-        networks = select_layers(config, candidates, train, val, test,
-                                 os.path.join(root, 'networks'), [self.seed])
-        if found is None:
-            self.about = {'choice': networks.reason}
-            return networks.module
-        ahead, error = compare_errors(networks.module, module, test)
-        if ahead + 2 * error < 0:
-            ratio = np.exp(-ahead)
-            self.about['choice'] = (
-                f'networks, as force laws do not hold, and have {ratio:.3g} '
-                f'times their error on held-out frames')
-            networks.module.check = module.check
-            return networks.module
-        self.about['choice'] += ('; networks predict held-out frames no better')
-        return module
+        shared |= dict(max_steps=self.max_steps,
+                       batch_size=min(64, max(1,
+                                              len(train) // 2)))
+        config = replace(config, recipe='quick', options=shared)
+        found = select_layers(config, candidates, train, val, test,
+                              os.path.join(source.root, 'networks'),
+                              [self.seed])
+        if module is not None:
+            ahead, error = compare_errors(found.module, module, test)
+            if ahead > -2 * error:
+                return module
+            found.module.check = module.check
+        self.about = {'method': 'networks', 'warnings': found.warnings}
+        return found.module
 
-    def _adopt(self, module: RelationalInference) -> 'GraphEstimator':
+    def infer(self, data: Any, **options: Any) -> 'GraphEstimator':
+        """The graphs of other systems, by what was fitted here. They are read
+        as those were, where options do not say otherwise."""
+        config = self.module.config
+        if not self._has_laws():
+            self.module.require('encoder')
+        if isinstance(data, (str, os.PathLike)):
+            remembered = remembered_reading(config.data, os.fspath(data))
+            if 'position' in options:  # Velocities are those of others.
+                remembered.pop('velocity', None)
+            options = {**remembered, **options}
+        mass = config.data.get('reading', {}).get('mass')
+        if mass is not None and options.get('mass') is None:
+            # All particles would be taken for alike, and forces be wrong.
+            raise ValueError(
+                f"The model was trained on particles whose masses "
+                f"are known, by mass={mass}, and those of '{data}' "
+                f"are not; say by mass=NAME which feature holds "
+                f"them.")
+        for name in ('neighbours', 'radius'):
+            if config.data.get(name) is not None:
+                options.setdefault(name, config.data[name])
+        with tempfile.TemporaryDirectory() as root:
+            source = Source.of(data, root, config.data.get('directed', False),
+                               self.seed, options)
+            dataset = source.open_whole(config.num_observed)
+            _check_features(config, source, dataset)
+            _check_sizes(self.module.units, dataset._data.x)
+            out = copy.copy(self)
+            out.about = {**self.about, 'source': source.name, 'split': None}
+            return out._foresee(dataset)._infer(dataset, self.shared)
+
+    @property
+    def check(self) -> Optional[LawCheck]:
+        """Whether the force laws hold, if that was asked."""
+        return self.module.check
+
+    @property
+    def graph(self) -> pd.DataFrame:
+        """A row for each candidate edge and layer: `system`, `sender`,
+        `receiver`, `layer`, `type`, and the `probability` of that type."""
+        return to_pandas(**self._joined())
+
+    def network(self) -> nx.MultiGraph:
+        """The interactions as a graph, see :mod:`pyg_fnri.convert`."""
+        undirected = self.module.model.latent.undirected
+        return to_networkx(**self._joined(), undirected=undirected)
+
+    def changes(self, stay: float = 0.5) -> pd.DataFrame:
+        """Of windows, which interactions come and go, see
+        :func:`~pyg_fnri.convert.to_changes`."""
+        return to_changes(self.graph, stay)
+
+    @property
+    def laws(self) -> Optional[LawCurves]:
+        """The force laws, at the distances of pairs that interact in held-out
+        systems; None of networks, or of a checkpoint alone."""
+        layer = self.module.model.decoder.layer
+        if not self.held_out or not self._has_laws():
+            return None
+        encode = self.module.model.latent.encode_types
+        edge_attr = encode(torch.cat([of.edge_type for of in self.held_out]))
+        return law_curves(layer, self.held_out, edge_attr=edge_attr)
+
+    def predict(self, num_steps: int) -> list[np.ndarray]:
+        """The next states of each system, `[N, num_steps, F]`."""
+        predict = self.module.model.predict_trajectory
+        return [
+            predict(of, num_steps, of.edge_type).numpy() for of in self.data
+        ]
+
+    def score(self, data: Any = None, y: None = None, **options: Any) -> float:
+        """R² of predictions of up to ten steps, against no change at all, in
+        the median of systems held out, or of others; by the graphs of frames
+        before."""
+        if data is None:
+            return self.about['score']
+        with tempfile.TemporaryDirectory() as root:
+            source = Source.of(data, root, False, self.seed, options)
+            dataset = source.open_whole(self.module.config.num_observed)
+            return copy.copy(self)._foresee(dataset).about['score']
+
+    def pictures(self, stay: float = 0.5) -> dict[str, Figure]:
+        """The graph of the first system, how probable its interactions are,
+        force laws, and predictions of held-out systems; by name."""
+        first, out = self.data[0], dict[str, Figure]()
+        if first.num_edges:
+            posterior = self._posterior(first)
+            out['graph'] = plot_multiplex(
+                first.edge_index, first.edge_type,
+                probability=type_confidence(first.edge_type, posterior),
+                particles=self.particles[0])
+            interacts = torch.stack([1 - q[:, 0] for q in posterior], dim=-1)
+            out['heatmap'] = plot_adjacency(first.edge_index,
+                                            interacts.clamp(0, 1),
+                                            self.particles[0])
+        if (laws := self.laws) is not None:
+            out['laws'] = laws.plot()
+        drawn = self.held_out[:NUM_DRAWN]
+        if drawn and drawn[0].x.size(2) >= 4:
+            out['trajectories'] = draw_rollouts([of.prediction for of in drawn],
+                                                [of.y for of in drawn],
+                                                observed=[of.x for of in drawn],
+                                                unit=OWN_UNIT)
+        if self._are_windows():
+            out['changes'] = plot_changes(self.changes(stay))
+        return out
+
+    def plot(self, kind: str = 'graph') -> Figure:
+        """One of :meth:`pictures`."""
+        pictures = self.pictures()
+        check_choice('kind', kind, [*pictures])
+        return pictures[kind]
+
+    def report(self, path: Union[str, os.PathLike]) -> None:
+        """Writes one HTML page that needs no other file, to show to others."""
+        write_text(os.fspath(path), make_page(self))
+
+    def save(self, out: Union[str, os.PathLike], stay: float = 0.5) -> None:
+        """Writes tables, pictures, the report, and what :func:`load` opens,
+        into a folder, which is made if need be; :obj:`stay` as for
+        :meth:`changes`."""
+        check_writable(out := os.fspath(out))
+        tables, pictures = {'edges.csv': self.graph}, self.pictures(stay)
+        if self._are_windows():
+            tables['changes.csv'] = self.changes(stay)
+        with tempfile.TemporaryDirectory(dir=out) as folder:
+
+            def place(name: str) -> str:
+                return os.path.join(folder, name)
+
+            save_checkpoint(self.module, place(MODEL))
+            torch.save(self._stored(), place(SYSTEMS))
+            for name, table in tables.items():
+                table.to_csv(place(name), index=False)
+            nx.write_graphml(self.network(), place('graphs.graphml'),
+                             edge_id_from_attribute='id')
+            if (laws := self.laws) is not None:
+                laws.save(place('laws.csv'))
+            for name, figure in pictures.items():
+                figure.savefig(place(f'{name}.png'))
+            write_text(place('summary.txt'), f'{self}\n')
+            write_text(place('report.html'), make_page(self, pictures))
+            for name in RESULTS:
+                old, new = os.path.join(out, name), place(name)
+                if os.path.exists(new):
+                    os.replace(new, old)
+                elif os.path.exists(old):
+                    os.remove(old)  # Of other systems, replaced by nothing.
+
+    def __repr__(self) -> str:
+        if not hasattr(self, 'module'):
+            settings = ', '.join(f'{k}={v!r}'
+                                 for k, v in self.get_params().items())
+            return f'{type(self).__name__}({settings})'
+        return '\n'.join(self._lines())
+
+    def _repr_html_(self) -> str:
+        return make_summary(self)
+
+    def _lines(self) -> list[str]:
+        """Ten lines or so on what was found, and whether to believe it."""
+        about, config = self.about, self.module.config
+        out = [f"interaction graph of {about.get('source', 'no data yet')}"]
+        if self.data:
+            sizes = {of.num_nodes for of in self.data}
+            number = ' to '.join(map(str, sorted({min(sizes), max(sizes)})))
+            step = config.data.get('time_step')
+            out.append(f"{len(self.data)} system{'s'[:len(self.data) > 1]} of "
+                       f"{number} particles, {self.data[0].x.size(1)} frames"
+                       f"{f' {step:g} apart' if step else ''}")
+        layer: Any = self.module.model.decoder.layer
+        kind = 'networks'
+        if self._has_laws():
+            kind = f"laws of {('first', 'second')[layer.order - 1]} order"
+        out.append(f'found: {kind}, {len(config.num_edge_types)} '
+                   f"layer{'s'[:len(config.num_edge_types) > 1]} of "
+                   f"{', '.join(map(str, config.num_edge_types))} types")
+        if self.data:
+            for number, rows in self.graph.groupby('layer'):
+                share = (rows['type'] > 0).mean()
+                out.append(f'  layer {number}: {share:.1%} of {len(rows):,} '
+                           f'candidate edges interact, mean probability '
+                           f"{rows['probability'].mean():.3f}")
+        if (laws := self.laws) is not None:
+            out += [f'  {name}: {text}' for name, text in laws.words.items()]
+        if 'score' in about:
+            out.append(f"predicted: {about['score']:.2%} of what changes in "
+                       f"{about['horizon']} steps (R², median of held-out "
+                       f"systems)")
+        if self.check is not None:
+            out += str(self.check).splitlines()[:-1]
+        if kind == 'networks' and self.check is not None:
+            out.append('Networks took the place of laws, as they predict '
+                       'held-out frames better; what they call an interaction '
+                       'may be none.')
+        return out + [f'warning: {text}' for text in about.get('warnings', [])]
+
+    def _has_laws(self) -> bool:
+        return isinstance(self.module.model.decoder.layer, ForceLawDecoder)
+
+    def _frames(self) -> Optional[int]:
+        """How many frames the encoder takes; None without one."""
+        encoder = self.module.is_trained('encoder')
+        return self.module.config.num_observed if encoder else None
+
+    def _are_longer(self, dataset: Systems) -> bool:
+        return dataset[0].x.size(1) > self.module.config.num_observed
+
+    def _are_windows(self) -> bool:
+        return len(self.data) > 1 and all('/' in str(name)
+                                          for name in self.systems)
+
+    def _of(self, module: RelationalInference) -> 'GraphEstimator':
         self.module, self.data, self.held_out = module, [], []
         self.systems, self.particles = [], []
-        self.about = {**getattr(self, 'about', {})}
-        self.__dict__.pop('laws', None)
+        self.about = {**self.__dict__.get('about', {})}
         return self
+
+    def _foresee(self, dataset: Systems) -> 'GraphEstimator':
+        """Predicts the last frames of systems that nothing was fitted to, by
+        the graphs of the first."""
+        model, units = self.module.model, self.module.units
+        dataset = copy.copy(dataset)
+        dataset.transform = None
+        batch = next(iter(SystemLoader(dataset, NUM_SCORED)))
+        num_frames = batch.x.size(1)
+        observed = self._frames() or min(MOST_OBSERVED, (num_frames + 1) // 2)
+        trained = self.module.is_trained('decoder')
+        if observed >= num_frames or not trained:
+            return self
+        batch.x, batch.y = batch.x[:, :observed], batch.x[:, observed - 1:]
+        graph = infer_graph(model, batch)
+        if graph.mass is not None:
+            batch.mass = graph.mass
+        edge_attr = model.weights(graph.edge_type, batch)
+        with torch.no_grad():  # From the first frame of y on.
+            found = model.seeing(batch,
+                                 edge_attr).decode(batch.y, batch.edge_index,
+                                                   edge_attr,
+                                                   batch.y.size(1) - 1)
+        steps = min(found.size(1), HORIZON)
+        start, true, near = (units(part)
+                             for part in (batch.y[:, :1], batch.y[:,
+                                                                  1:1 + steps],
+                                          found[:, :steps]))
+        left, moved = (scatter((true - other).square().sum((1, 2)), batch.batch)
+                       for other in (near, start))
+        score = (1 - left / moved.clamp(min=1e-30)).median().item()
+        self.about = {**self.about, 'score': score, 'horizon': steps}
+        sizes = batch.batch.bincount().tolist()
+        self.held_out = _systems_of(batch, graph)[:NUM_KEPT]
+        for of, y, prediction in zip(self.held_out, batch.y.split(sizes),
+                                     found.split(sizes)):
+            of.y, of.prediction = y, prediction
+        return self
+
+    def _infer(self, dataset: Systems, shared: bool) -> 'GraphEstimator':
+        model, frames = self.module.model, self._frames()
+        self.systems, self.particles = (dataset.system_names,
+                                        dataset.particle_names)
+        few = len(dataset) <= BATCH_SIZE
+        batches = (
+            _observed(batch, frames)
+            for batch in track(SystemLoader(dataset, BATCH_SIZE),
+                               'inferring graphs', transient=True, disable=few))
+        self.data = []
+        if shared and len(dataset) > 1:
+            _check_particles(self.systems, self.particles)
+            graph = shared_graph(model, batches, self._has_laws(), self.systems)
+            self.systems, self.particles = ['all'], self.particles[:1]
+            first = Batch.from_data_list([_observed(dataset[0], frames)])
+            self.data = _systems_of(first, graph)
+        else:
+            for batch in batches:
+                self.data += _systems_of(batch, infer_graph(model, batch))
+        return self
+
+    def _posterior(self, data: Data) -> list[Tensor]:
+        """Of each layer, `[E, K]`, of `edge_attr`."""
+        sizes = [size - 1 for size in self.module.model.latent.num_edge_types]
+        return [
+            torch.cat([1 - some.sum(-1, keepdim=True), some], dim=-1)
+            for some in data.edge_attr.split(sizes, dim=-1)
+        ]
+
+    def _joined(self) -> dict[str, Any]:
+        """Arguments of :mod:`pyg_fnri.convert`."""
+        batch = Batch.from_data_list([
+            Data(edge_index=of.edge_index, edge_type=of.edge_type,
+                 edge_attr=of.edge_attr, num_nodes=of.num_nodes)
+            for of in self.data
+        ])
+        return dict(data=batch, edge_type=batch.edge_type,
+                    probability=self._posterior(batch), systems=self.systems,
+                    particles=self.particles)
+
+    def _stored(self) -> dict[str, Any]:
+        return {
+            'settings': self.get_params(),
+            'data': [of.to_dict() for of in self.data],
+            'held_out': [of.to_dict() for of in self.held_out],
+            'systems': self.systems,
+            'particles': self.particles,
+            'about': self.about
+        }
+
+
+def present_results(out: str) -> list[str]:
+    """The files of a result that are in a folder."""
+    return [name for name in RESULTS if os.path.exists(os.path.join(out, name))]
+
+
+def _open_splits(source: Source) -> tuple[Systems, Systems, Systems]:
+    """Training, validation and test systems, observed, then to be predicted;
+    cut in time, if there are too few for a check."""
+    train = source.open('train')
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # They were heard before.
+        val = source.open('val')
+        if len(val) < 2 and 'folder' not in source.description['files']:
+            source.description['split_by'] = 'time'
+            train, val = source.open('train'), source.open('val')
+        test = source.open('test')
+    for part in (train, val, test):
+        part.transform = _split(part)
+    return train, val, test
+
+
+def _split(dataset: Systems) -> SplitTrajectory:
+    return SplitTrajectory(min(MOST_OBSERVED, dataset._data.x.size(1) // 2))
+
+
+def _observed(data: Any, frames: Optional[int]) -> Any:
+    data.x = data.x[:, :frames]
+    return data
+
+
+def _systems_of(batch: Batch, graph: Refined) -> list[Data]:
+    """The systems of a batch, each with its part of a graph."""
+    number = batch.batch[batch.edge_index[1]].bincount(
+        minlength=batch.num_graphs).tolist()
+    sizes = batch.batch.bincount().tolist()
+    edge_attr = torch.cat([q[:, 1:] for q in graph.posterior], dim=-1)
+    out = batch.to_data_list()
+    for of, types, attr in zip(out, graph.edge_type.split(number),
+                               edge_attr.split(number)):
+        of.edge_type, of.edge_attr = types, attr
+    if graph.mass is not None:
+        for of, mass in zip(out, graph.mass.split(sizes)):
+            of.mass = mass
+    return out
+
+
+def _check_particles(systems: Sequence[Any],
+                     particles: Sequence[Sequence[Any]]) -> None:
+    for name, own in zip(systems, particles):
+        if own != particles[0]:
+            odd = [p for p in own if p not in particles[0]]
+            odd += [p for p in particles[0] if p not in own]
+            raise ValueError(f"Systems that share a graph have the same "
+                             f"particles, but {odd[0]!r} is in only one of the "
+                             f"systems {systems[0]!r} and {name!r}; infer a "
+                             f"graph for each.")
+
+
+def _check_features(config: Config, source: Source, dataset: Systems) -> None:
+    """Makes sure that a model understands other systems."""
+    num_steps, num_features = dataset[0].x.shape[1:]
+    if num_features != config.in_channels:
+        raise ValueError(f"The model was trained on {config.in_channels} "
+                         f"features of a particle, positions and velocities, "
+                         f"but '{source.name}' has {num_features}.")
+    if config.recipe != 'laws' and num_steps < config.num_observed:
+        raise ValueError(f"The model looks at {config.num_observed} frames, "
+                         f"but the systems in '{source.name}' have "
+                         f"{num_steps}.")
+    # Frames further apart look like faster particles, and nothing would fail.
+    trained = config.data.get('time_step')
+    if 'num_systems' in config.data:
+        trained = find_system(config.data.get('name'))[1].frame_interval
+    found = frame_interval(source.description, dataset)
+    if trained and found and abs(found - trained) > 0.05 * trained:
+        raise ValueError(f"Frames of '{source.name}' are {found:g} apart, but "
+                         f"those that the model was trained on {trained:g}; "
+                         f"resample the trajectories.")
+
+
+def _check_sizes(units: Scaling, x: Tensor) -> None:
+    """Warns of trajectories :obj:`[num_nodes, T, F]` far larger or smaller
+    than those of training: they may be in another unit, and graphs wrong."""
+    parts = split_quantities(units(x))
+    names = ['Positions', 'Velocities']
+    if len(parts) != 2:
+        names = [f'Feature {i}' for i in range(len(parts))]
+    for name, values in zip(names, parts):
+        some = values.flatten()[::max(1, values.numel() // 1_000_000)]
+        low, high = some.quantile(torch.tensor([0.01, 0.99])).tolist()
+        ratio = (high - low) / 2  # Of those of training, -1 to 1.
+        if not 1 / MAX_RATIO <= ratio <= MAX_RATIO:
+            warnings.warn(
+                f"{name} spread {ratio:.3g} times as far as those that the "
+                f"model was trained on; if they are in another unit, its "
+                f"graphs are wrong: convert the data.", stacklevel=3)

@@ -53,7 +53,8 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
     the difference. Labels are only used for the column `edge_accuracy`.
 
     By the recipe `laws`, the smallest candidate whose laws hold with all seeds
-    is recommended, if there is one; larger ones are not tried.
+    is recommended, if there is one. Larger ones are not tried then, nor once a
+    larger one has no lower error.
 
     Runs that are too short err both ways: an interaction may not be found yet,
     and doubtful graphs favour layers too many. The table holds the `error` in
@@ -99,12 +100,22 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
             else:
                 modules.setdefault(types, module)
                 runs.setdefault(types, []).append(_measure(module, test))
-        if all(run['holds'] for run in runs.get(types, [{'holds': False}])):
+        if config.recipe == 'laws' and types in runs and _suffices(runs):
             break
     table = _compare(runs)
     chosen = list(runs)[int(table['recommended'].argmax())]
     return Selection(chosen, table, failures + _warnings(table),
                      modules[chosen])
+
+
+def _suffices(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> bool:
+    """Whether the last candidate's laws hold, or errors have ceased to fall."""
+    last, *others = reversed(runs.values())
+    if all(run['holds'] for run in last) or not others:
+        return all(run['holds'] for run in last)
+    ahead, spread = _difference(*(np.stack([run['error'] for run in of])
+                                  for of in (last, others[0])))
+    return ahead + spread > 0
 
 
 def compare_errors(module: RelationalInference, other: RelationalInference,

@@ -95,7 +95,7 @@ def main(argv: Optional[list[str]] = None) -> None:
         for way, infer in ways.items():
             report[way], types = measure(module, dataset, infer, way)
         best = best_metrics(report)
-        laws = find_laws(module, dataset, best)
+        laws = find_laws(module, dataset, best, types)
         if laws is not None:
             report |= laws.metrics()
             if laws.error is not None:

@@ -21,7 +21,7 @@ from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems, as_folder,
 #: The most frames of a window, if nothing else is said, and windows that are no
 #: longer few; shares of training, validation and test, and where they are few.
 MOST_FRAMES, MANY = 100, 50
-USUAL, FEW_WINDOWS = (0.8, 0.1, 0.1), (0.6, 0.2, 0.2)
+USUAL, FEW_SYSTEMS = (0.8, 0.1, 0.1), (0.6, 0.2, 0.2)
 #: How far velocities may be from those of positions, and the fewest that tell.
 MAX_SLIP, FEW = 0.1, 20
 #: The most of a motion that velocities may leave where they tell a time step.
@@ -59,8 +59,8 @@ class TrajectoryTable(StoredSystems):
             (default: of one that is split by time, a tenth, at most 100)
         stride (int, optional): From one window to the next. (default: `window`)
         fractions (sequence of float, optional): Of training, validation and
-            test. (default: 0.8, 0.1, 0.1; of less than 50 windows by time 0.6,
-            0.2, 0.2)
+            test. (default: 0.8, 0.1, 0.1; of less than 20 systems, or 50
+            windows by time, 0.6, 0.2, 0.2)
         split_by (str, optional): `'system'` or `'time'`. (default: by system,
             if there are several)
         edges (DataFrame or str, optional): The candidate edges: columns
@@ -169,7 +169,7 @@ class TrajectoryTable(StoredSystems):
         if given and recordings[0].x.shape[2] % 2 == 0:
             if recordings[0].time_step is None:
                 facts['time_step'] = _find_time_step(recordings)
-            else:
+            elif not isinstance(self._sources['table'], (list, tuple)):
                 facts['warnings'] += _compare_velocities(recordings)
         systems: list[Data] = []
         num_tracks = num_empty = 0
@@ -267,9 +267,10 @@ class TrajectoryTable(StoredSystems):
             return [(k, 0, of.x) for k, of in enumerate(recordings)]
         num, part = len(recordings), SPLITS.index(self.split)
         longest = max(recording.x.shape[1] for recording in recordings)
-        few = self._by_time(recordings) and (self._window is None
-                                             or longest < MANY * self._window)
-        train, val, test = self._fractions or (FEW_WINDOWS if few else USUAL)
+        few = num < FEW
+        if self._by_time(recordings):
+            few = self._window is None or longest < MANY * self._window
+        train, val, test = self._fractions or (FEW_SYSTEMS if few else USUAL)
         if not self._by_time(recordings):
             # At least one system each, unless the fraction is 0.
             num_val, num_test = (max(round(fraction * num), int(fraction > 0))

@@ -4,17 +4,20 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 from pandas import DataFrame
 from torch import Tensor
 
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.datasets.spec import Systems, length_unit
 from pyg_fnri.datasets.stored import written_whole
-from pyg_fnri.laws import Formula, best_formula, law_covariance
+from pyg_fnri.evaluation.evaluate import BATCH_SIZE
+from pyg_fnri.laws import HALF_WIDTH, Formula, best_formula, law_covariance
 from pyg_fnri.laws.formulas import MOST_CHI2, with_error
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import Relabelling, relative_law_error
 from pyg_fnri.nn import EvenLaw, ForceLaw, ForceLawDecoder
+from pyg_fnri.plot import plot_laws
 from pyg_fnri.training import RelationalInference
 
 #: Distances of a formula at the least, and all of a curve.
@@ -48,6 +51,25 @@ class LawCurves(NamedTuple):
     standard_error: Optional[Tensor] = None
     formulas: list[Optional[Formula]] = []
     coefficients: dict[str, dict[str, tuple[float, float]]] = {}
+    rows: list['_Row'] = []
+
+    def __call__(self, distance: Any) -> np.ndarray:
+        """The laws at distances :obj:`[K]`, :obj:`[R, K]`."""
+        at = torch.as_tensor(distance, dtype=self.distance.dtype)
+        return np.stack([row.read(at).numpy() for row in self.rows])
+
+    def plot(self) -> Figure:
+        """Draws the laws, see :func:`~pyg_fnri.plot.plot_laws`."""
+        error = self.standard_error
+        return plot_laws(
+            self.distance, self.learned, self.true, names=self.names,
+            seen=self.seen, errors=self.error,
+            half_width=None if error is None else HALF_WIDTH * error,
+            words=self.words, coefficients=self.coefficients, unit=self.unit,
+            force_unit=self.force_unit)
+
+    def __str__(self) -> str:
+        return '\n'.join(f'{name}: {text}' for name, text in self.words.items())
 
     @property
     def error(self) -> Optional[list[float]]:
@@ -108,9 +130,11 @@ class LawCurves(NamedTuple):
 @torch.no_grad()
 def law_curves(layer: ForceLawDecoder, dataset: Systems,
                relabelling: Optional[Relabelling] = None,
-               num_systems: int = 200) -> LawCurves:
+               num_systems: int = 200,
+               edge_attr: Optional[Tensor] = None) -> LawCurves:
     """The laws found, in the order of the true forces where a relabelling is
-    known; at distances in :obj:`x` and :obj:`y` of the first systems."""
+    known; at distances in :obj:`x` and :obj:`y` of the first systems, of pairs
+    that interact by a graph :obj:`edge_attr` of these, if given."""
     batch = next(iter(SystemLoader(dataset, num_systems)))
     position, _ = layer.split(torch.cat([batch.x, batch.y], dim=1))
     sender, receiver = batch.edge_index
@@ -138,6 +162,9 @@ def law_curves(layer: ForceLawDecoder, dataset: Systems,
         channels = list(range(layer.law.num_channels))
         names = [f'law {channel}' for channel in channels]
         acted = [seen] * len(channels)
+        for channel in channels if edge_attr is not None else ():
+            own = apart[(edge_attr[:, channel] > 0)[:, None] & (apart > 0)]
+            acted[channel] = own if own.numel() else seen
     rows = [
         _Row(names[number], layer.law, channel, acted[number])
         for number, channel in enumerate(channels)
@@ -160,7 +187,7 @@ def law_curves(layer: ForceLawDecoder, dataset: Systems,
                      [row.seen for row in rows], length_unit(dataset),
                      None if error is None else error.to(distance),
                      [row.formula(layer) for row in rows] if known else [],
-                     _coefficients(layer, position.size(-1)))
+                     _coefficients(layer, position.size(-1)), rows)
 
 
 class _Row(NamedTuple):
@@ -208,9 +235,12 @@ def _coefficients(layer: ForceLawDecoder,
 
 
 def find_laws(module: RelationalInference, dataset: Systems,
-              metrics: Mapping[str, Any]) -> Optional[LawCurves]:
-    """The :func:`law_curves` that a module predicts with, if it does."""
+              metrics: Mapping[str,
+                               Any], edge_type: Tensor) -> Optional[LawCurves]:
+    """The :func:`law_curves` that a module predicts with, if it does; with the
+    types that :func:`~pyg_fnri.evaluation.measure` gives."""
     layer = module.model.decoder.layer
     if 'rollout_mse' not in metrics or not isinstance(layer, ForceLawDecoder):
         return None
-    return law_curves(layer, dataset, metrics.get('relabelling'))
+    return law_curves(layer, dataset, metrics.get('relabelling'), BATCH_SIZE,
+                      module.model.latent.encode_types(edge_type))

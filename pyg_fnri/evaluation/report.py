@@ -15,10 +15,8 @@ from pyg_fnri.datasets.spec import Systems, box_half_width, length_unit
 from pyg_fnri.datasets.stored import write_text, written_whole
 from pyg_fnri.evaluation.evaluate import BATCH_SIZE, HORIZONS
 from pyg_fnri.evaluation.law_curves import LawCurves
-from pyg_fnri.laws import HALF_WIDTH
 from pyg_fnri.metrics import Relabelling
-from pyg_fnri.plot import (plot_laws, plot_multiplex, plot_reliability,
-                           plot_trajectories)
+from pyg_fnri.plot import plot_multiplex, plot_reliability, plot_trajectories
 from pyg_fnri.training import RelationalInference
 
 #: The paper's table 1: data set -> row -> combined accuracy, then one per
@@ -269,13 +267,7 @@ def write_pictures(module: RelationalInference, dataset: Systems,
             dict(combined=bins['combined'], **panels),
             [errors['combined'], *errors['layers']])
     if laws is not None:
-        error = laws.standard_error
-        pictures['laws.png'] = plot_laws(
-            laws.distance, laws.learned, laws.true, names=laws.names,
-            seen=laws.seen, errors=laws.error,
-            half_width=None if error is None else HALF_WIDTH * error,
-            words=laws.words, coefficients=laws.coefficients, unit=laws.unit,
-            force_unit=laws.force_unit)
+        pictures['laws.png'] = laws.plot()
     for name, picture in pictures.items():
         with written_whole(os.path.join(out, name)) as path:
             picture.savefig(path, format='png')

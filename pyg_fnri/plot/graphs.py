@@ -19,12 +19,15 @@ MISSED = (0, (4, 2.5))
 NO_EDGE = '#F3E9DC'
 #: With more particles, only some of them are named at the axes.
 MOST_NAMES = 20
+#: Longer names stand beside their circles.
+MOST_LETTERS = 3
 
 
 def plot_multiplex(edge_index: Array, edge_type: Array,
                    edge_label: Optional[Array] = None, *,
                    names: Optional[Sequence[str]] = None,
-                   probability: Optional[Array] = None) -> Figure:
+                   probability: Optional[Array] = None,
+                   particles: Optional[Sequence[Any]] = None) -> Figure:
     r"""Draw the inferred multiplex graph of one system, a column per layer,
     below the true one; wrong edges are red. Two directions that agree are one
     line, others arrows from sender to receiver, with the number of the type
@@ -38,6 +41,7 @@ def plot_multiplex(edge_index: Array, edge_type: Array,
         names: A name per layer.
         probability: Of the inferred type, :obj:`[E, L]`; doubtful edges are
             pale.
+        particles: A name per particle, by default its number.
     """
     edges, inferred = to_array(edge_index).T, to_array(edge_type)
     true = None if edge_label is None else to_array(edge_label)
@@ -46,7 +50,8 @@ def plot_multiplex(edge_index: Array, edge_type: Array,
     opacity = np.ones(inferred.shape)
     if probability is not None:  # Even a doubtful edge stays visible.
         opacity = 0.15 + 0.85 * to_array(probability)
-    num_particles = edges.max() + 1
+    num_particles = edges.max() + 1 if particles is None else len(particles)
+    particles = range(num_particles) if particles is None else particles
     angle = np.pi / 2 - 2 * np.pi * np.arange(num_particles) / num_particles
     place = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     num_rows = 1 if true is None else 2
@@ -74,14 +79,26 @@ def plot_multiplex(edge_index: Array, edge_type: Array,
         fit_limits(ax, place, margin=0.12)
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
-        for particle, point in enumerate(place):
-            write_in_circle(ax, point, str(particle), INK, 9 * scale, lw=scale)
+        for name, point in zip(particles, place):
+            text, outside = str(name), len(str(name)) > MOST_LETTERS
+            write_in_circle(ax, point, '' if outside else text, INK, 9 * scale,
+                            lw=scale)
+            if outside:
+                side = 'left' if point[0] >= 0 else 'right'
+                ax.annotate(text, 1.12 * point, ha=side, va='center',
+                            fontsize=8 * scale, color=INK, in_layout=False)
     axes[-num_layers].set_ylabel('inferred', fontsize=12, color=INK)
     if true is not None:
         axes[0].set_ylabel('true', fontsize=12, color=INK)
         crossed = dict(color=WRONG, lw=1.8, marker='X', ms=7, mec='white')
         missing = dict(color=WRONG, lw=1.8, ls=MISSED)
         add_legend(figure, {'inferred, not true': crossed, 'missed': missing})
+    elif probability is not None:
+        add_legend(
+            figure, {
+                'interaction': dict(color=INK, lw=2.2),
+                'doubtful': dict(color=INK, lw=2.2, alpha=0.3)
+            })
     return figure
 
 

@@ -135,5 +135,5 @@ def _check_systems(module: RelationalInference, train: InMemoryDataset,
         raise ValueError(f"burn_in is {burn_in}, but there are {num_frames} "
                          f"frames to predict; lower it.")
     # The regime true_graph infers none.
-    if module.config.regime != 'true_graph' and hasattr(train, 'one_way'):
+    if module.config.regime != 'true_graph' and 'edge_label' in train._data:
         check_directions(train, module.model.latent.undirected)

@@ -10,8 +10,8 @@ from pyg_fnri.data import from_trajectory
 from pyg_fnri.training import build_module, load_checkpoint, save_checkpoint
 
 RESULTS = {
-    'edges.csv', 'graphs.graphml', 'graph.png', 'heatmap.png',
-    'trajectories.png'
+    'edges.csv', 'graphs.graphml', 'graph.png', 'heatmap.png', 'model.ckpt',
+    'report.html', 'summary.txt', 'systems.pt', 'trajectories.png'
 }
 
 
@@ -21,9 +21,9 @@ def script(load_script):
 
 
 @pytest.fixture
-def arguments(own_root, own_run, tmp_path):
+def arguments(own_run, tmp_path):
     return [
-        '--root', own_root, '--checkpoint',
+        '--checkpoint',
         str(own_run / 'best.ckpt'), '--out',
         str(tmp_path / 'graphs')
     ]
@@ -41,7 +41,8 @@ def test_graphs_of_systems_of_other_sizes(script, arguments, own_run,
     script.main([*arguments, '--data', data])
     out = tmp_path / 'graphs'
     assert set(read(out)) == RESULTS
-    assert '2 systems, the first 8 of 12' in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert '2 systems of 2 to 7 particles' in text and 'report.html' in text
     table = pd.read_csv(out / 'edges.csv')
     assert len(table) == 2 * (2 * 1 + 7 * 6)
     # The same graph, from what the file says.
@@ -69,10 +70,11 @@ def test_results_are_replaced_on_demand_only(script, arguments, write_table,
     long = write_table(tmp_path / 'long.csv', [3])
     script.main([*arguments, '--data', long])
     before = read(tmp_path / 'graphs')
-    with pytest.raises(SystemExit, match='edges.csv'):
-        script.main([*arguments, '--data', long, '--refine'])
+    with pytest.raises(SystemExit, match='model.ckpt'):
+        script.main([*arguments, long, '--stay', '0.9'])
     assert read(tmp_path / 'graphs') == before
-    script.main([*arguments, '--data', long, '--refine', '--overwrite'])
+    short = write_table(tmp_path / 'short.csv', [2])
+    script.main([*arguments, short, '--overwrite'])
     assert read(tmp_path / 'graphs')['edges.csv'] != before['edges.csv']
 
 
@@ -82,7 +84,7 @@ def test_data_that_do_not_fit_are_refused(script, arguments, write_table,
     with pytest.raises(SystemExit, match='looks at 8 frames') as error:
         script.main([*arguments, '--data', data])
     assert '\n' not in str(error.value)
-    assert not list((tmp_path / 'graphs').iterdir())
+    assert not (tmp_path / 'graphs').exists()
 
 
 @pytest.mark.parametrize('wrong, message',
@@ -94,16 +96,13 @@ def test_missing_files_are_told(script, arguments, own_table, wrong, message):
         script.main([*arguments, '--data', own_table, *wrong])
 
 
-def test_untrained_parts_are_refused(script, arguments, own_run, own_table,
-                                     tmp_path):
+def test_encoders_alone_predict_nothing(script, arguments, own_run, own_table,
+                                        tmp_path):
     config = load_checkpoint(str(own_run / 'best.ckpt')).config
     half = str(tmp_path / 'half.ckpt')
     save_checkpoint(build_module(replace(config, regime='supervised')), half)
-    arguments = [*arguments, '--data', own_table, '--checkpoint', half]
-    with pytest.raises(SystemExit, match='needs a trained'):
-        script.main([*arguments, '--refine'])
-    assert not read(tmp_path / 'graphs')
-    script.main(arguments)  # Graphs, but nothing to predict with.
+    script.main([*arguments, own_table, '--checkpoint',
+                 half])  # Graphs, but nothing to predict with.
     assert set(read(tmp_path / 'graphs')) == RESULTS - {'trajectories.png'}
 
 
@@ -113,5 +112,8 @@ def test_systems_of_the_same_particles_share_a_graph(script, arguments,
     data = write_table(tmp_path / 'new.csv', [4] * 6)
     script.main([*arguments, '--data', data, '--shared', '--window', '10'])
     text = capsys.readouterr().out
-    assert 'one graph of 12 systems' in text and 'not independent' in text
+    assert '1 system of 4 particles' in text and 'not independent' in text
     assert set(read(tmp_path / 'graphs')) == RESULTS
+    with pytest.raises(SystemExit) as stop:
+        script.main(arguments)
+    assert stop.value.code == 2 and 'FILE' in capsys.readouterr().err

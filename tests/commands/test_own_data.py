@@ -37,13 +37,12 @@ def train(load_script, own_arguments, tmp_path):
 
 
 @pytest.fixture
-def infer(load_script, own_root, tmp_path):
+def infer(load_script, tmp_path):
     """Infers the graphs of data; gives the edges."""
     def infer(checkpoint, data, *arguments):
         out = tmp_path / 'graphs'
         load_script('infer').main([
-            '--root', own_root, '--checkpoint', checkpoint, '--data',
-            str(data), '--out',
+            str(data), '--checkpoint', checkpoint, '--out',
             str(out), '--overwrite', *arguments
         ])
         return pd.read_csv(out / 'edges.csv')

@@ -1,0 +1,115 @@
+"""One HTML page on a result, which needs no other file."""
+import base64
+import io
+import platform
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any, Optional
+
+import torch
+import torch_geometric
+from matplotlib.figure import Figure
+
+import pyg_fnri
+
+if TYPE_CHECKING:
+    from pyg_fnri.estimator import GraphEstimator
+
+#: Rows of the table of edges that a page shows.
+NUM_ROWS = 20
+STYLE = '''
+body { font: 16px/1.5 system-ui, sans-serif; color: #333; margin: 2em auto;
+       max-width: 60em; padding: 0 1em; }
+h1, h2 { line-height: 1.2; font-weight: 600; }
+h2 { margin-top: 2em; border-bottom: 1px solid #ddd; }
+img { max-width: 100%; height: auto; }
+pre { white-space: pre-wrap; background: #f6f6f6; padding: 1em; }
+.table { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 14px; }
+td, th { padding: .2em .8em; text-align: right; border: 0;
+         border-bottom: 1px solid #eee; }
+.holds { border-left: 6px solid #2a9d5c; padding-left: 1em; }
+.fails { border-left: 6px solid #c8452e; padding-left: 1em; }
+'''
+#: What pictures show, in the order of the page.
+CAPTIONS = {
+    'graph': 'The graph of the first system. Doubtful edges are pale.',
+    'heatmap': 'How probable interactions of the first system are.',
+    'changes': 'How probable interactions are in each window, of the pairs '
+               'that change most.',
+    'laws': 'Laws of the distance, with intervals of 90 %.',
+    'trajectories': 'Predictions of frames that nothing was fitted to, from '
+                    'one state on, over the true ones.'
+}  # yapf: disable
+
+
+def make_page(result: 'GraphEstimator',
+              pictures: Optional[Mapping[str, Figure]] = None) -> str:
+    """The whole page, as HTML."""
+    pictures = result.pictures() if pictures is None else pictures
+    source = escape(str(result.about.get('source', 'trajectories')))
+    shown = {
+        name: _picture(pictures[name], text)
+        for name, text in CAPTIONS.items() if name in pictures
+    }
+    check = result.check
+    verdict = '<p>The laws were not checked, or there are none.</p>'
+    if check is not None:
+        kind = 'holds' if check.holds else 'fails'
+        verdict = f'<div class="{kind}"><pre>{escape(str(check))}</pre></div>'
+    table, number = result.graph, len(result.graph)
+    laws = result.laws
+    parts = [
+        ('Summary', f'<pre>{escape(str(result))}</pre>'),
+        ('Can it be believed?', verdict),
+        ('Graph', shown.pop('graph', '') + shown.pop('heatmap', '') +
+         shown.pop('changes', '') + _table(table) +
+         f'<p>{min(NUM_ROWS, number)} of {number:,} rows.</p>'),
+        ('Laws', shown.pop('laws', '') +
+         ('<p>Networks have no laws.</p>' if laws is None else
+          f'<pre>{escape(str(laws))}</pre>')),
+        ('Prediction', ''.join(shown.values()) or
+         '<p>Nothing was held out to be predicted.</p>'),
+        ('Settings', f'<pre>{escape(_settings(result))}</pre>')
+    ]  # yapf: disable
+    body = ''.join(f'<h2>{title}</h2>{text}' for title, text in parts)
+    return (f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            f'<meta name="viewport" content="width=device-width">'
+            f'<title>Interaction graph of {source}</title>'
+            f'<style>{STYLE}</style></head><body>'
+            f'<h1>Interaction graph of {source}</h1>{body}</body></html>\n')
+
+
+def make_summary(result: 'GraphEstimator') -> str:
+    """A few lines and the graph of the first system, for notebooks."""
+    text = f'<pre>{escape(repr(result))}</pre>'
+    if getattr(result, 'data', None):
+        text += _picture(result.plot('graph'), CAPTIONS['graph'])
+    return text
+
+
+def _picture(figure: Figure, text: str) -> str:
+    file = io.BytesIO()
+    figure.savefig(file, format='png', dpi=110)
+    code = base64.b64encode(file.getvalue()).decode()
+    return (f'<figure><img alt="{escape(text)}" '
+            f'src="data:image/png;base64,{code}">'
+            f'<figcaption>{escape(text)}</figcaption></figure>')
+
+
+def _table(table: Any) -> str:
+    html = table.head(NUM_ROWS).to_html(index=False, border=0,
+                                        float_format='{:.4g}'.format)
+    return f'<div class="table">{html}</div>'
+
+
+def _settings(result: 'GraphEstimator') -> str:
+    versions = {
+        'pyg_fnri': pyg_fnri.__version__,
+        'torch': torch.__version__,
+        'torch_geometric': torch_geometric.__version__,
+        'Python': platform.python_version()
+    }
+    shown: dict[str, Any] = {**result.get_params(), **result.about, **versions}
+    shown.pop('warnings', None)
+    return '\n'.join(f'{name}: {value}' for name, value in shown.items())
