@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo example planets fish soccer test test-slow coverage lint format count clean
+.PHONY: help demo example planets fish soccer test test-slow coverage lint format package count clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -44,11 +44,26 @@ format: $(VENV)/.installed  ## Format the code
 	$(BIN)/isort pyg_fnri scripts benchmarks tests
 	$(BIN)/yapf --in-place --recursive pyg_fnri scripts benchmarks tests
 
+# What users install, where it sees the other packages, but not this folder.
+PACKAGE := build/package
+package: $(VENV)/.installed  ## Build the package, and run it outside of this folder
+	rm -rf dist $(PACKAGE)
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m venv $(PACKAGE)
+	$(PACKAGE)/bin/python -m pip install --quiet --no-deps dist/*.whl
+	$(BIN)/python -c 'import sys; print(*sys.path[1:], sep="\n")' \
+	    > "$$($(PACKAGE)/bin/python -c 'import site; print(*site.getsitepackages())')/others.pth"
+	cd $(PACKAGE) && . bin/activate && pyg-fnri --help && \
+	    pyg-fnri train @paper.args --option num_systems=16,8,8 --option max_epochs=1 \
+	    --batch-size 8 --hidden-channels 8 --threads 1 && \
+	    pyg-fnri evaluate --checkpoint runs/paper/best.ckpt && \
+	    python -c 'import pyg_fnri; assert "$(PACKAGE)" in pyg_fnri.__file__'
+
 count:  ## Count lines and files against the budget
 	$(PYTHON) benchmarks/count.py
 
 clean:  ## Remove the environment, generated data and runs
-	rm -rf $(VENV) build *.egg-info runs datasets/*/
+	rm -rf $(VENV) build dist *.egg-info runs datasets/*/
 
 # Installed once, and again when what is to be installed changes.
 $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
