@@ -121,7 +121,8 @@ class TrajectoryTable(StoredSystems):
         Args:
             keypoint: The part of each individual to follow. (default: the mean
                 of all)
-            root, split, **options: As for the class.
+            root, split: As for the class.
+            **options: As for the class.
         """
         position = dataset['position']
         if keypoint is not None:
