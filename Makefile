@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo example planets fish soccer test test-slow coverage lint format count clean
+.PHONY: help demo example planets fish soccer docs gallery test test-slow coverage lint format count clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -19,7 +19,8 @@ example: $(VENV)/.installed  ## From a table of trajectories to graphs and pictu
 	$(BIN)/python scripts/examples/compare_graphs.py runs/example/graphs/edges.csv datasets/example_interactions.csv
 
 planets: $(VENV)/.examples  ## Weigh the planets by how they move, in a minute
-	$(BIN)/python scripts/examples/planets.py
+	mkdir -p runs/planets
+	cd runs/planets && ../../$(BIN)/python ../../docs/gallery/planets.py
 
 fish: $(VENV)/.recordings  ## 100 zebrafish: which fish acts on which, if any law holds
 	$(BIN)/python scripts/examples/recordings.py fish runs/fish.csv
@@ -33,6 +34,13 @@ soccer: $(VENV)/.recordings  ## Half a soccer match, of players who come and go
 	$(BIN)/pyg-fnri evaluate --refine --checkpoint runs/soccer/best.ckpt
 	$(BIN)/pyg-fnri infer --checkpoint runs/soccer/best.ckpt --data runs/soccer.csv --window 30 --out runs/soccer/graphs --overwrite
 
+docs: $(VENV)/.docs  ## Build the documentation site, build/docs/index.html
+	$(BIN)/python -m sphinx -W --keep-going -q -c docs . build/docs
+	@echo build/docs/index.html
+
+gallery: $(VENV)/.recordings  ## Run the gallery's pages anew, in half an hour
+	OMP_NUM_THREADS=1 $(BIN)/python docs/pages.py
+
 # Two workers share the tests; one thread each, or they wait for each other.
 test: $(VENV)/.installed  ## Run the tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
@@ -44,7 +52,7 @@ coverage: $(VENV)/.installed  ## Say which lines the tests run
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report term:skip-covered
 
 lint: $(VENV)/.installed  ## Check style and types
-	$(BIN)/flake8 pyg_fnri scripts benchmarks tests
+	$(BIN)/flake8 pyg_fnri scripts benchmarks tests docs
 	$(BIN)/isort --check-only pyg_fnri scripts benchmarks tests
 	$(BIN)/yapf --diff --recursive pyg_fnri scripts benchmarks tests
 	$(BIN)/mypy
@@ -77,4 +85,9 @@ $(VENV)/.examples: $(VENV)/.installed
 $(VENV)/.recordings: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    --constraint constraints.txt --editable '.[recordings]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt --editable '.[docs]'
 	@touch $@

@@ -10,6 +10,7 @@ DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 
 import pages  # noqa: E402
+from sphinx.ext import autosummary  # noqa: E402
 
 import pyg_fnri  # noqa: E402
 
@@ -37,6 +38,8 @@ myst_heading_anchors = 3
 copybutton_exclude = '.linenos, .gp, .go'
 
 autosummary_generate = False
+# Summaries are first sentences, which these do not end.
+autosummary.WELL_KNOWN_ABBREVIATIONS += ('eq.', 'eqs.')
 autodoc_inherit_docstrings = False
 autodoc_member_order = 'bysource'
 autodoc_default_options = {'show-inheritance': True}
@@ -51,7 +54,7 @@ python_use_unqualified_type_names = True
 # Names of other libraries, of type variables and of modules that users need
 # not know: there is no network at build time to look them up.
 nitpicky = True
-nitpick_ignore_regex = [('py:.*', r'(?!pyg_fnri\.(data|nn|laws)\b).*')]
+nitpick_ignore_regex = [('py:.*', r'(?s)(?!pyg_fnri\.[a-z]+\.[A-Za-z_]+$).*')]
 
 html_theme = 'furo'
 html_title = 'pyg_fnri'

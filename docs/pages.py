@@ -89,34 +89,67 @@ def card(name: str) -> str:
             f':link-type: doc\n{image}\n{text}\n:::\n')
 
 
-def public_names(module: Any) -> list[str]:
+#: Modules with a page of the reference, in which all their names are.
+MODULES = [
+    f'pyg_fnri.{path.stem}'
+    for path in sorted((ROOT / 'docs' / 'reference').glob('*.md'))
+    if f'REFERENCE pyg_fnri.{path.stem}\n' in path.read_text()
+]
+#: What a public constant is, in the comment before it.
+ABOUT = r'^((?:#: .*\n)+){}\b'
+
+
+def public_names(name: str) -> list[str]:
     """All that a module offers, of others too if it says so."""
+    module = import_module(name)
     return getattr(module, '__all__', None) or [
-        name for name, value in vars(module).items()
-        if not name.startswith('_') and callable(value)
-        and value.__module__ == module.__name__
+        name for name, value in vars(module).items() if not name.startswith('_')
+        and callable(value) and value.__module__ == module.__name__
     ]
 
 
+def describe(module: str, name: str) -> str:
+    """Sphinx's directive for a public name."""
+    value = getattr(import_module(module), name)
+    if inspect.isclass(value):
+        return f'.. autoclass:: {name}\n   :members:\n'
+    if inspect.isfunction(value):
+        return f'.. autofunction:: {name}\n'
+    home = Path(import_module(module).__file__).parent
+    for source in [*home.glob('*.py'), *home.parent.rglob('*.py')]:
+        about = re.search(ABOUT.format(name), source.read_text(), re.MULTILINE)
+        if about:
+            lines = about[1].replace('#: ', '   ')
+            return f'.. py:data:: {name}\n\n{lines}'
+    return f'.. py:data:: {name}\n'
+
+
 def reference(name: str) -> str:
-    """What a module is for, its names with a line each, then in full."""
-    module = import_module(name)
-    names, full = public_names(module), []
-    for public in names:
-        value = getattr(module, public)
-        kind = 'data'
-        if inspect.isclass(value):
-            kind = 'exception' if issubclass(value, Exception) else 'class'
-        elif inspect.isfunction(value):
-            kind = 'function'
-        full.append(f'.. auto{kind}:: {public}\n' +
-                    3 * ' ' * (kind == 'class') + ':members:' *
-                    (kind == 'class'))
+    """What a module is for, its names with a line each, then in full. The
+    package itself has in full what no other page has."""
+    homes = dict.fromkeys(public_names(name), name)
+    if name == 'pyg_fnri':
+        for public, home in import_module(name)._HOME.items():
+            if f'pyg_fnri.{home}' in MODULES:
+                homes[public] = f'pyg_fnri.{home}'
+        del homes['__version__']
+    shown = [n for n in homes if callable(getattr(import_module(name), n))]
     return '\n'.join([
         '```{eval-rst}', f'.. automodule:: {name}\n', '.. autosummary::',
-        '   :nosignatures:\n', *(f'   {public}' for public in names), '',
-        *full, '```'
+        '   :nosignatures:\n',
+        *(f'   ~{homes[n]}.{n}'.replace(f'{name}.', '', 1) for n in shown), '',
+        *(describe(name, n) for n, home in homes.items() if home == name), '```'
     ])
+
+
+def link(text: str) -> str:
+    """Has public names in full, `pyg_fnri.nn.NRI`, lead to their place."""
+    def lead(match: re.Match[str]) -> str:
+        module, _, name = match[1].rpartition('.')
+        known = module in MODULES and name.split('(')[0] in public_names(module)
+        return f'{{py:obj}}`~{match[1]}`' if known else match[0]
+
+    return re.sub(r'(?<!\})`(pyg_fnri\.[\w.]+)`', lead, text)
 
 
 def show(app: Any, docname: str, source: list[str]) -> None:
@@ -127,7 +160,7 @@ def show(app: Any, docname: str, source: list[str]) -> None:
     for word, write in (('CARD', card), ('REFERENCE', reference)):
         text = re.sub(rf'^{word} ([\w.]+)$', lambda match: write(match[1]),
                       text, flags=re.MULTILINE)
-    source[0] = text
+    source[0] = link(text)
 
 
 def skip(app: Any, what: str, name: str, value: Any, *args: Any) -> bool | None:

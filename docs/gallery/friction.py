@@ -99,8 +99,17 @@ print(f'true: friction -{FRICTION}, turning {TURNING}')
 from pyg_fnri.inference import refine
 
 graph_found = refine(model, test)
-if graph_found.mass is not None:
-    true = torch.from_numpy(mass[:held_out]).flatten()
-    ratio = graph_found.mass.flatten() / true
-    print(f'masses are {ratio.std() / ratio.mean():.2%} off, but for their unit')
 print(check_laws(model, test))
+if graph_found.mass is not None:
+    true = mass[:held_out].ravel()
+    found_mass = graph_found.mass.numpy()
+    found_mass = found_mass * (true / found_mass).mean()  # in kg
+    print(f'masses are {np.std(found_mass / true):.2%} off')
+
+    from matplotlib.figure import Figure
+    figure = Figure(figsize=(4, 3.4), layout='constrained')
+    axes = figure.subplots()
+    axes.plot(true, found_mass, '.', ms=4, alpha=0.5)
+    axes.plot([0.5, 2], [0.5, 2], 'k--', lw=1)
+    axes.set(xlabel='true mass (kg)', ylabel='mass found')
+    figure.savefig('friction.png')  # Masses of particles as found, over the true ones

@@ -55,11 +55,11 @@ import numpy as np
 
 figure = Figure(figsize=(7, 3), layout='constrained')
 left, right = figure.subplots(1, 2)
-theta = np.arctan2(*test[0].x[..., [1, 0]].unbind(-1))
+theta = np.arctan2(test[0].x[..., 1].numpy(), test[0].x[..., 0].numpy())
 left.plot(0.1 * np.arange(49), np.sin(theta).T, lw=1)
 left.set(xlabel='time (s)', ylabel='sin θ', title='ten oscillators')
-offset = curves.distance
-right.plot(offset, -curves.learned[0], lw=4, alpha=0.6, label='found')
+offset = curves.distance.numpy()
+right.plot(offset, -curves.learned[0].numpy(), lw=4, alpha=0.6, label='found')
 right.plot(offset, np.sin(offset), 'k--', lw=1, label='sin')
 right.set(xlabel='offset of phases (rad)', ylabel='pull (rad/s)')
 right.legend(frameon=False)

@@ -38,7 +38,7 @@ print(conv3(z, data.edge_index, edge_attr).shape)
 from torch_geometric import seed_everything
 from torch_geometric.loader import DataLoader
 
-NUM_EPOCHS = 10  # 1 in the tests
+NUM_EPOCHS = 10  # 2 in the tests
 seed_everything(0)
 model = MultiplexConv(4, 2, edge_dim=2, hidden_channels=32)
 optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)

@@ -60,7 +60,9 @@ future = model.predict_trajectory(batch, num_steps=49)  # [num_nodes, 49, 4]
 
 accuracy = EdgeAccuracy([2, 2])
 accuracy.update(edge_type, batch.edge_label)
-print(accuracy.compute())
+result = accuracy.compute()
+print(f'{result.combined:.1%} of the edges are right in both layers; springs '
+      f'{result.layers[0]:.1%}, charges {result.layers[1]:.1%}')
 
 # %% [markdown]
 # ## Find the force laws
@@ -83,7 +85,7 @@ graph = refine(lawful, batch)
 
 accuracy.reset()
 accuracy.update(graph.edge_type, batch.edge_label)
-print(accuracy.compute())
+print(f'{accuracy.compute().combined:.1%} of the edges are right in both layers')
 print(check_laws(lawful, next(iter(SystemLoader(val, 100)))))
 
 # %% [markdown]
@@ -100,7 +102,8 @@ curves = law_curves(lawful.decoder.layer, test,
                     accuracy.compute().relabelling)
 plot_laws(curves.distance, curves.learned, curves.true, names=curves.names,
           seen=curves.seen, errors=curves.error).savefig('laws.png')  # The force laws of springs and charges, learned over true
-print(curves.words)
+for name, words in curves.words.items():
+    print(f'{name}: {words}')
 
 # %% [markdown]
 # One system, a panel for each layer of its graph:
