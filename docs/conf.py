@@ -15,7 +15,6 @@ from sphinx.ext import autosummary  # noqa: E402
 import pyg_fnri  # noqa: E402
 
 project = 'pyg_fnri'
-author = 'the authors of pyg_fnri'
 version = release = pyg_fnri.__version__
 root_doc = 'docs/index'
 include_patterns = [
@@ -62,6 +61,7 @@ html_static_path = ['static']
 html_css_files = ['style.css']
 html_additional_pages = {'index': 'redirect.html'}
 templates_path = ['templates']
+html_show_copyright = False
 html_show_sourcelink = False
 html_copy_source = False
 

@@ -129,10 +129,9 @@ def reference(name: str) -> str:
     package itself has in full what no other page has."""
     homes = dict.fromkeys(public_names(name), name)
     if name == 'pyg_fnri':
-        for public, home in import_module(name)._HOME.items():
-            if f'pyg_fnri.{home}' in MODULES:
-                homes[public] = f'pyg_fnri.{home}'
-        del homes['__version__']
+        for module in MODULES:
+            homes |= dict.fromkeys({*homes} & {*public_names(module)}, module)
+        homes.pop('__version__')
     shown = [n for n in homes if callable(getattr(import_module(name), n))]
     return '\n'.join([
         '```{eval-rst}', f'.. automodule:: {name}\n', '.. autosummary::',

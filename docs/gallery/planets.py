@@ -122,7 +122,7 @@ mass_off.vlines(true[planets], 1e-9, (error / true)[planets], color='0.88',
 law_off.set(xlabel='distance (AU)', ylabel='relative error', ylim=(1e-11, 1e-4))
 mass_off.set(xlabel='true mass (Suns)', ylim=(1e-9, 1e-1))
 at_law.set(ylabel='pull of the Sun (AU/day²)')
-at_mass.set(ylabel='mass found (Suns)', xlim=(2e-9, 1e-2))
+at_mass.set(ylabel='mass found (Suns)', xlim=(5e-10, 1e-2))
 for ax in axes.flat:
     ax.set(xscale='log', yscale='log')
     ax.spines[['top', 'right']].set_visible(False)
