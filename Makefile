@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo example planets fish soccer test test-slow coverage lint format package count clean
+.PHONY: help demo example planets fish soccer docs gallery test test-slow coverage lint format package count clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -18,11 +18,19 @@ example: $(VENV)/.installed  ## From a table of trajectories to graphs, laws and
 	$(BIN)/python scripts/examples/compare_graphs.py runs/example/edges.csv datasets/example_interactions.csv
 
 planets: $(VENV)/.examples  ## Weigh the planets by how they move, in a minute
-	$(BIN)/python scripts/examples/planets.py
+	mkdir -p runs/planets
+	cd runs/planets && ../../$(BIN)/python ../../docs/gallery/planets.py
 
 fish soccer: $(VENV)/.recordings  ## 100 zebrafish, half a match: who acts on whom, if any law holds
 	$(BIN)/python scripts/examples/recordings.py $@ runs/$@.csv
 	$(BIN)/pyg-fnri infer @$@.args
+
+docs: $(VENV)/.docs  ## Build the documentation site, build/docs/index.html
+	$(BIN)/python -m sphinx -W --keep-going -q -c docs . build/docs
+	@echo build/docs/index.html
+
+gallery: $(VENV)/.recordings  ## Run the gallery's pages anew, in half an hour
+	OMP_NUM_THREADS=1 $(BIN)/python docs/pages.py
 
 # Two workers share the tests; one thread each, or they wait for each other.
 test: $(VENV)/.installed  ## Run the tests
@@ -35,7 +43,7 @@ coverage: $(VENV)/.installed  ## Say which lines the tests run
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report term:skip-covered
 
 lint: $(VENV)/.installed  ## Check style and types
-	$(BIN)/flake8 pyg_fnri scripts benchmarks tests
+	$(BIN)/flake8 pyg_fnri scripts benchmarks tests docs
 	$(BIN)/isort --check-only pyg_fnri scripts benchmarks tests
 	$(BIN)/yapf --diff --recursive pyg_fnri scripts benchmarks tests
 	$(BIN)/mypy
@@ -83,4 +91,9 @@ $(VENV)/.examples: $(VENV)/.installed
 $(VENV)/.recordings: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    --constraint constraints.txt --editable '.[recordings]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt --editable '.[docs]'
 	@touch $@

@@ -126,7 +126,8 @@ class TrajectoryTable(StoredSystems):
         Args:
             keypoint: The part of each individual to follow. (default: the mean
                 of all)
-            root, split, **options: As for the class.
+            root, split: As for the class.
+            **options: As for the class.
         """
         table = table_of_xarray(dataset, keypoint)
         options = {'particle': 'individuals', **options}

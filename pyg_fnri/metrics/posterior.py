@@ -120,7 +120,7 @@ def graph_report(batches: Sequence[EdgePosterior],
     None for what is not defined, as an AUROC where all edges are of one kind.
 
     Returns:
-        * A number per layer (of the truth where it is known): :obj:`entropy`,
+        * For each layer (of the truth where it is known), :obj:`entropy`,
           :obj:`entropy_share` of the maximum, :obj:`asymmetric_share`,
           :obj:`asymmetry`; with truth also :obj:`auroc`,
           :obj:`average_precision` and :obj:`brier_score`;

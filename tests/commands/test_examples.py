@@ -1,11 +1,11 @@
-"""Examples of what goes with PyG, and of a user's own trajectories."""
+"""The example of a user's own trajectories."""
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pyg_fnri.datasets import ParticleSystems, TrajectoryTable
+from pyg_fnri.datasets import TrajectoryTable
 
 DATASETS = Path(__file__).parents[2] / 'datasets'
 TABLE = DATASETS / 'example.csv'
@@ -72,25 +72,6 @@ def test_tables_that_do_not_fit_are_refused(compare, inferred, true):
         compare(inferred, true)
 
 
-def test_edges_without_interaction_have_no_weight(load_script, tiny_root):
-    script = load_script('examples/explain')
-    dataset = ParticleSystems(tiny_root, num_systems=(64, 32, 32))
-    model = script.train_conv(dataset, num_epochs=2)
-    data = next(d for d in dataset if 2 <= d.edge_label[:4].any(-1).sum() <= 3)
-    weight = script.explain(model, data, particle=0)
-    interacts, to_particle = data.edge_label.any(-1), data.edge_index[1] == 0
-    assert weight[~interacts].eq(0).all() and weight[~to_particle].eq(0).all()
-    assert weight[interacts & to_particle].max() > 0.5
-
-
-def test_the_explainer_runs(load_script, tmp_path, capsys):
-    load_script('examples/explain').main(
-        ['--root', str(tmp_path), '--num-epochs', '1'])
-    lines = capsys.readouterr().out.splitlines()[-4:]
-    assert [line.split(':')[0] for line in lines
-            ] == [f'from {sender} to 0' for sender in (1, 2, 3, 4)]
-
-
 def test_the_example_is_made_again(load_script, tmp_path):
     load_script('examples/make_example').main(['--out', str(tmp_path)])
     assert (tmp_path / TRUTH.name).read_text() == TRUTH.read_text()
@@ -109,21 +90,6 @@ def test_the_example_and_its_truth_fit(tmp_path):
     # No type is so common that guessing it would look like an inference.
     share = dataset.edge_label.double().mean(0)
     assert share.sub(0.5).abs().max() < 0.1
-
-
-@pytest.mark.slow
-def test_planets_are_weighed(load_script, tmp_path, capsys):
-    pytest.importorskip('de421')
-    load_script('examples/planets').main(['--out', str(tmp_path)])
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith('If Sun alone acts, 0.05%')
-    power = float(lines[2].split('r^')[1].split('(')[0])
-    assert abs(power - 2) < 1e-6
-    for line in lines[5:14]:
-        name, *_, off, errors = line.split()
-        assert abs(float(off)) < (2e4 if name == 'Pluto' else 10)
-        assert abs(float(errors)) < 3
-    assert (tmp_path / 'planets.png').stat().st_size > 10_000
 
 
 @pytest.mark.slow
