@@ -531,7 +531,11 @@ class GraphEstimator:
         left, moved = (scatter((true - other).square().sum((1, 2)), batch.batch)
                        for other in (near, start))
         score = (1 - left / moved.clamp(min=1e-30)).median().item()
-        self.about = {**self.about, 'score': score, 'horizon': steps}
+        self.about = {
+            **self.about, 'score': score,
+            'horizon': steps,
+            'held_out': dataset.particle_names[:NUM_DRAWN]
+        }
         sizes = batch.batch.bincount().tolist()
         self.held_out = _systems_of(batch, graph)[:NUM_KEPT]
         for of, y, prediction in zip(self.held_out, batch.y.split(sizes),

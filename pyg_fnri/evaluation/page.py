@@ -111,5 +111,6 @@ def _settings(result: 'GraphEstimator') -> str:
         'Python': platform.python_version()
     }
     shown: dict[str, Any] = {**result.get_params(), **result.about, **versions}
-    shown.pop('warnings', None)
+    for name in ('warnings', 'held_out'):
+        shown.pop(name, None)
     return '\n'.join(f'{name}: {value}' for name, value in shown.items())

@@ -12,15 +12,14 @@ from matplotlib.patches import FancyArrowPatch
 
 from pyg_fnri.plot.style import (INK, WRONG, Array, add_legend, fit_limits,
                                  label, layer_color, make_panels, name_layer,
-                                 pale_ticks, to_array, write_in_circle)
+                                 pale_ticks, to_array, write_in_circle,
+                                 write_name)
 
 MISSED = (0, (4, 2.5))
 #: Where there is no candidate edge; no shade of the map is like it.
 NO_EDGE = '#F3E9DC'
 #: With more particles, only some of them are named at the axes.
 MOST_NAMES = 20
-#: Longer names stand beside their circles.
-MOST_LETTERS = 3
 
 
 def plot_multiplex(edge_index: Array, edge_type: Array,
@@ -80,13 +79,7 @@ def plot_multiplex(edge_index: Array, edge_type: Array,
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
         for name, point in zip(particles, place):
-            text, outside = str(name), len(str(name)) > MOST_LETTERS
-            write_in_circle(ax, point, '' if outside else text, INK, 9 * scale,
-                            lw=scale)
-            if outside:
-                side = 'left' if point[0] >= 0 else 'right'
-                ax.annotate(text, 1.12 * point, ha=side, va='center',
-                            fontsize=8 * scale, color=INK, in_layout=False)
+            write_name(ax, point, str(name), INK, 9 * scale, scale)
     axes[-num_layers].set_ylabel('inferred', fontsize=12, color=INK)
     if true is not None:
         axes[0].set_ylabel('true', fontsize=12, color=INK)
@@ -159,9 +152,7 @@ def plot_adjacency(edge_index: Array, probability: Array,
         ax.set_yticks(ticks, texts)
         label(ax, 'sender', 'receiver')
         pale_ticks(ax)
-    bar = figure.colorbar(image, ax=axes, shrink=0.8)
-    bar.set_label('probability of a type other than 0', fontsize=9, color=INK)
-    pale_ticks(bar.ax)
+    _add_scale(figure, axes, image)
     return figure
 
 
@@ -195,7 +186,12 @@ def plot_changes(changes: pd.DataFrame) -> Figure:
         ax.set_xticks(ticks, [str(values.columns[tick]) for tick in ticks])
         label(ax, 'first frame of the window')
         pale_ticks(ax)
+    _add_scale(figure, axes, image)
+    return figure
+
+
+def _add_scale(figure: Figure, axes: Sequence[Axes], image: Any) -> None:
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
     bar.set_label('probability of a type other than 0', fontsize=9, color=INK)
     pale_ticks(bar.ax)
-    return figure
+    add_legend(figure, {'no candidate edge': dict(color=NO_EDGE, lw=8)})

@@ -27,6 +27,10 @@ def to_array(values: Any) -> np.ndarray:
     return torch.as_tensor(values).detach().cpu().numpy()
 
 
+#: Longer names stand beside their circles.
+MOST_LETTERS = 3
+
+
 def layer_color(layer: int) -> str:
     return LAYER_COLORS[layer % len(LAYER_COLORS)]
 
@@ -84,3 +88,14 @@ def write_in_circle(ax: Axes, point: np.ndarray, text: str, color: Any,
     box = {'boxstyle': 'circle,pad=0.25', 'fc': 'white', 'ec': color, 'lw': lw}
     note = ax.annotate(text, tuple(point), color=color, ha='center', bbox=box)
     note.set(va='center', fontsize=fontsize, zorder=3 if lw == 0 else 4)
+
+
+def write_name(ax: Axes, point: np.ndarray, name: str, color: Any,
+               fontsize: float, lw: float = 1.) -> None:
+    """A particle's name in a circle, or beside it, if it is long."""
+    long = len(name) > MOST_LETTERS
+    write_in_circle(ax, point, '  ' if long else name, color, fontsize, lw)
+    if long:
+        ax.annotate(name, tuple(point), (0.8 * fontsize, 0), color=color,
+                    textcoords='offset points', fontsize=fontsize, va='center',
+                    zorder=5)

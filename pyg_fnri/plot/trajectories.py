@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyg_fnri.plot.style import (COLORS, DASHES, INK, PALE, Array, add_legend,
                                  fit_limits, label, make_panels, to_array,
-                                 write_in_circle)
+                                 write_name)
 
 Systems = Union[Array, Sequence[Array]]
 
@@ -20,6 +20,7 @@ Systems = Union[Array, Sequence[Array]]
 def plot_trajectories(predicted: Systems, true: Systems, *,
                       observed: Optional[Systems] = None,
                       titles: Optional[Sequence[str]] = None,
+                      particles: Optional[Sequence[Sequence[Any]]] = None,
                       half_width: Optional[float] = None,
                       unit: str = 'm') -> Figure:
     r"""Draw predicted (solid) over true (dashed) trajectories, a colour per
@@ -31,6 +32,7 @@ def plot_trajectories(predicted: Systems, true: Systems, *,
         true: The true trajectories, of the same shapes.
         observed: What was seen before, :obj:`[N, T', F]`, as thin grey lines.
         titles: A title per system.
+        particles: The names of its particles, by default numbers.
         half_width: Half the side of the box.
         unit: Unit of the positions.
     """
@@ -55,8 +57,9 @@ def plot_trajectories(predicted: Systems, true: Systems, *,
         if pasts:
             lines = LineCollection(list(pasts[index]), colors=PALE, lw=0.9)
             ax.add_collection(lines, autolim=False)
-        for particle, pair in enumerate(zip(path, truth)):
-            _draw_path(ax, *pair, particle)
+        names = range(len(path)) if particles is None else particles[index]
+        for number, pair in enumerate(zip(path, truth)):
+            _draw_path(ax, *pair, number, str(names[number]))
         if titles is not None:
             ax.set_title(titles[index], fontsize=10, color=INK)
         label(ax, f'x ({unit})', f'y ({unit})')
@@ -77,9 +80,9 @@ def _positions(systems: Systems) -> list[np.ndarray]:
     return [to_array(system)[..., :2].astype(float) for system in systems]
 
 
-def _draw_path(ax: Axes, predicted: np.ndarray, true: np.ndarray,
-               particle: int) -> None:
-    color = np.array(to_rgb(COLORS[particle % len(COLORS)]))
+def _draw_path(ax: Axes, predicted: np.ndarray, true: np.ndarray, number: int,
+               name: str) -> None:
+    color = np.array(to_rgb(COLORS[number % len(COLORS)]))
     pieces = np.stack([predicted[:-1], predicted[1:]], axis=1)
     time = (np.arange(len(pieces)) + 0.5) / len(pieces)
     shades = _shade(time, 0.3 * color + 0.7, color)
@@ -92,7 +95,7 @@ def _draw_path(ax: Axes, predicted: np.ndarray, true: np.ndarray,
     shades = _shade(time, 0.8 * color, 0.3 * color)
     lines = LineCollection(dashes, colors=shades, lw=1.2, zorder=2.5)
     ax.add_collection(lines, autolim=False)
-    write_in_circle(ax, true[0], str(particle), tuple(0.8 * color), 6, lw=1.)
+    write_name(ax, true[0], name, tuple(0.8 * color), 6)
 
 
 def _shade(time: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
