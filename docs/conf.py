@@ -41,7 +41,6 @@ autosummary_generate = False
 autosummary.WELL_KNOWN_ABBREVIATIONS += ('eq.', 'eqs.')
 autodoc_inherit_docstrings = False
 autodoc_member_order = 'bysource'
-autodoc_default_options = {'show-inheritance': True}
 autodoc_preserve_defaults = True
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
@@ -68,4 +67,5 @@ html_copy_source = False
 
 def setup(app):
     app.connect('source-read', pages.show)
+    app.connect('autodoc-process-signature', pages.signature)
     app.connect('autodoc-skip-member', pages.skip)

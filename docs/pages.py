@@ -112,7 +112,9 @@ def describe(module: str, name: str) -> str:
     """Sphinx's directive for a public name."""
     value = getattr(import_module(module), name)
     if inspect.isclass(value):
-        return f'.. autoclass:: {name}\n   :members:\n'
+        ours = any(b.__module__.startswith('pyg_') for b in value.__bases__)
+        option = '   :show-inheritance:\n' * ours
+        return f'.. autoclass:: {name}\n   :members:\n{option}'
     if inspect.isfunction(value):
         return f'.. autofunction:: {name}\n'
     home = Path(import_module(module).__file__).parent
@@ -121,7 +123,7 @@ def describe(module: str, name: str) -> str:
         if about:
             lines = about[1].replace('#: ', '   ')
             return f'.. py:data:: {name}\n\n{lines}'
-    return f'.. py:data:: {name}\n'
+    return f'.. py:data:: {name}\n\n   ``{value}``\n'
 
 
 def reference(name: str) -> str:
@@ -160,6 +162,14 @@ def show(app: Any, docname: str, source: list[str]) -> None:
         text = re.sub(rf'^{word} ([\w.]+)$', lambda match: write(match[1]),
                       text, flags=re.MULTILINE)
     source[0] = link(text)
+
+
+def signature(app: Any, what: str, name: str, value: Any, options: Any,
+              arguments: str | None, returns: str | None) -> Any:
+    """Defaults that are made anew each time are left out."""
+    if arguments and '<factory>' in arguments:
+        return arguments.replace('<factory>', '...'), returns
+    return None
 
 
 def skip(app: Any, what: str, name: str, value: Any, *args: Any) -> bool | None:

@@ -90,8 +90,8 @@ for row, name in enumerate(names):
               f'{1e6 * off / true[row]:10.2f}{off / error[row]:10.1f}')
 
 # %% [markdown]
-# The law is not quite Newton's. What it is off by has the size that general
-# relativity gives, 3 G M / (c² r), the dotted line below.
+# The law is not quite Newton's. Where the fit is most exact, between 1 and 2 AU,
+# it is off by what general relativity adds, 3 G M / (c² r), the dotted line below.
 
 # %%
 from matplotlib.figure import Figure
