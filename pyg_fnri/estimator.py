@@ -76,7 +76,7 @@ def infer(data: Any, layers: Union[str, Sequence[int]] = 'auto',
         layers, **options: Those of :class:`GraphEstimator`; others are of how
             the data are read, as for :meth:`GraphEstimator.fit`.
     """
-    own = {'layers': layers}
+    own: dict[str, Any] = {'layers': layers}
     for name in [*options]:
         if name in inspect.signature(GraphEstimator).parameters:
             own[name] = options.pop(name)
@@ -87,7 +87,7 @@ def load(path: Union[str, os.PathLike]) -> 'GraphEstimator':
     """Opens what :meth:`GraphEstimator.save` wrote; or a checkpoint, to infer
     graphs of other systems by."""
     if not os.path.isdir(path):
-        return GraphEstimator()._of(load_checkpoint(path))
+        return GraphEstimator()._of(load_checkpoint(os.fspath(path)))
     module = load_checkpoint(os.path.join(path, MODEL))
     stored = torch.load(os.path.join(path, SYSTEMS), weights_only=True)
     out = GraphEstimator(**stored['settings'])._of(module)
@@ -255,7 +255,7 @@ class GraphEstimator:
                 **shared, 'interval': interval,
                 'terms': self.terms
             })
-        candidates = CANDIDATES
+        candidates: Sequence[Sequence[int]] = CANDIDATES
         if not isinstance(self.layers, str):
             candidates = (tuple(self.layers), )
         module = None
@@ -339,7 +339,7 @@ class GraphEstimator:
     def laws(self) -> Optional[LawCurves]:
         """The force laws, at the distances of pairs that interact in held-out
         systems; None of networks, or of a checkpoint alone."""
-        layer = self.module.model.decoder.layer
+        layer: Any = self.module.model.decoder.layer
         if not self.held_out or not self._has_laws():
             return None
         encode = self.module.model.latent.encode_types

@@ -30,6 +30,8 @@ MOST_COMPARED = 10_000
 #: A type is used if it has this share of the edges, and errors of single steps
 #: would rise by this factor if another type took its place.
 USED_SHARE, USED_WORTH = 0.01, 1.01
+#: By how much the logarithm of errors has to fall for more layers of laws.
+WORTH = 0.2
 AGREEMENT = 'agreement', 'agreement_by_chance', 'agreement_adjusted'
 
 
@@ -52,9 +54,9 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
     systems and seeds) is above the lowest one by at most one standard error of
     the difference. Labels are only used for the column `edge_accuracy`.
 
-    By the recipe `laws`, the smallest candidate whose laws hold with all seeds
-    is recommended, if there is one. Larger ones are not tried then, nor once a
-    larger one has no lower error.
+    By the recipe `laws`, the smallest candidate whose laws are known to hold
+    with all seeds is recommended, if there is one. Larger ones are not tried
+    then, nor once errors fall by less than a fifth.
 
     Runs that are too short err both ways: an interaction may not be found yet,
     and doubtful graphs favour layers too many. The table holds the `error` in
@@ -102,20 +104,21 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
                 runs.setdefault(types, []).append(_measure(module, test))
         if config.recipe == 'laws' and types in runs and _suffices(runs):
             break
-    table = _compare(runs)
+    table = _compare(runs, WORTH if config.recipe == 'laws' else 0.0)
     chosen = list(runs)[int(table['recommended'].argmax())]
     return Selection(chosen, table, failures + _warnings(table),
                      modules[chosen])
 
 
 def _suffices(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> bool:
-    """Whether the last candidate's laws hold, or errors have ceased to fall."""
+    """Whether the last candidate's laws are known to hold, or errors have
+    ceased to fall."""
     last, *others = reversed(runs.values())
     if all(run['holds'] for run in last) or not others:
         return all(run['holds'] for run in last)
     ahead, spread = _difference(*(np.stack([run['error'] for run in of])
                                   for of in (last, others[0])))
-    return ahead + spread > 0
+    return ahead + max(spread, WORTH) > 0
 
 
 def compare_errors(module: RelationalInference, other: RelationalInference,
@@ -191,7 +194,7 @@ def _measure(module: RelationalInference,
                                for graph in graphs)
     return dict(error=error, linear=linear, shuffled=shuffled, types=types,
                 entropy=np.mean(entropy), num_used=num_used, accuracy=accuracy,
-                holds=module.check is not None and module.check.holds)
+                holds=module.check is not None and module.check.tells)
 
 
 def _error(module: RelationalInference, batch: Batch, types: Optional[Tensor],
@@ -224,7 +227,8 @@ def _shuffled(types: Tensor, batch: Batch) -> Tensor:
     return out
 
 
-def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> pd.DataFrame:
+def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]],
+             worth: float = 0.0) -> pd.DataFrame:
     errors = {of: np.stack([r['error'] for r in runs[of]]) for of in runs}
     best = min(errors, key=lambda of: errors[of].mean())
     if not np.isfinite(errors[best]).all():
@@ -257,7 +261,8 @@ def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> pd.DataFrame:
         rows.append(row)
     table = pd.DataFrame(rows)
     ratio = table['ratio_to_best']
-    within = np.log(ratio) <= table['ratio_to_best_se'] / ratio
+    within = np.log(ratio) <= np.maximum(table['ratio_to_best_se'] / ratio,
+                                         worth)
     within = table['holds'] if table['holds'].any() else within
     # The first, and so the smallest; the best one is among them.
     return table.assign(recommended=table.index == within.argmax())

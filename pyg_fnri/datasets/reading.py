@@ -250,13 +250,13 @@ class Reading(ReadingOptions):
         return replace(recording, x=x, num_filled=num_filled)
 
 
-def are_systems(source: Source) -> bool:
+def are_systems(source: Any) -> bool:
     """Whether this is a list of PyG's Data."""
     return isinstance(source, (list, tuple)) and all(
         isinstance(of, Data) for of in source)
 
 
-def is_array(source: Source) -> bool:
+def is_array(source: Any) -> bool:
     """Whether this is an array, or a file of arrays, rather than a table."""
     if isinstance(source, (pd.DataFrame, np.ndarray)) or are_systems(source):
         return isinstance(source, np.ndarray)
@@ -267,7 +267,7 @@ def is_array(source: Source) -> bool:
     return name.endswith(ARRAYS)
 
 
-def load(source: Source, names: Sequence[str] = ()) -> Any:
+def load(source: Any, names: Sequence[str] = ()) -> Any:
     """A table, the columns `names` as text, or arrays, never unpickled."""
     if isinstance(source, pd.DataFrame):
         return _in_native_order(source).reset_index(drop=True)
@@ -337,7 +337,7 @@ def _columns(*names: Any) -> list[str]:
     ]
 
 
-def content_digest(source: Source) -> str:
+def content_digest(source: Any) -> str:
     if isinstance(source, pd.DataFrame):
         source = _in_native_order(source)
         text = repr([*source.columns, *source.dtypes])

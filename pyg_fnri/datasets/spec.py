@@ -7,7 +7,7 @@ from typing import Any, Optional, Union
 
 from pyg_fnri.datasets.nri_folder import NRIFolder
 from pyg_fnri.datasets.particle_systems import ParticleSystems
-from pyg_fnri.datasets.reading import Source, content_digest, is_array
+from pyg_fnri.datasets.reading import content_digest, is_array
 from pyg_fnri.datasets.trajectory_table import TrajectoryTable
 from pyg_fnri.simulation import Newtonian
 from pyg_fnri.transforms import NearestNeighbours, WithinRadius
@@ -18,7 +18,7 @@ OWN_UNIT = 'unit of the data'
 
 
 def describe_files(
-        data: Source, edges: Optional[str] = None,
+        data: Any, edges: Optional[str] = None,
         interactions: Optional[str] = None, *,
         num_observed: Optional[int] = None, window: Optional[int] = None,
         stride: Optional[int] = None, split_by: Optional[str] = None,
@@ -67,7 +67,7 @@ def describe_files(
 
 def open_dataset(description: Mapping[str, Any], root: str, split: str,
                  transform: Optional[Callable] = None,
-                 data: Optional[Source] = None) -> Systems:
+                 data: Any = None) -> Systems:
     """Opens, and if need be makes, what :func:`describe_files` or arguments of
     :class:`~pyg_fnri.datasets.ParticleSystems` describe; `data` is where
     trajectories, and files beside them, were moved, or what was described if
@@ -128,7 +128,7 @@ def frame_interval(description: Mapping[str, Any],
     return dataset.time_step
 
 
-def length_unit(dataset: Systems) -> str:
+def length_unit(dataset: Any) -> str:
     system = getattr(dataset, 'system', None)  # Oscillators have no metre.
     return 'm' if isinstance(system, Newtonian) else OWN_UNIT
 
@@ -140,7 +140,7 @@ def box_half_width(dataset: Systems) -> Optional[float]:
 
 
 def remembered_reading(description: Mapping[str, Any],
-                       data: Source) -> dict[str, Any]:
+                       data: Any) -> dict[str, Any]:
     """How to read other trajectories, if both are tables or both arrays."""
     table = description.get('files', {}).get('table')
     folder = isinstance(data, (str, os.PathLike)) and os.path.isdir(data)

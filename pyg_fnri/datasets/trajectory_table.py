@@ -98,7 +98,10 @@ class TrajectoryTable(StoredSystems):
         self._window = window
         self._stride = window if stride is None else stride
         sources = {'table': table, 'edges': edges, 'interactions': interactions}
-        self._sources = {k: s for k, s in sources.items() if s is not None}
+        self._sources: dict[str, Any] = {
+            k: s
+            for k, s in sources.items() if s is not None
+        }
         recipe = {
             'reading': self._reading,
             'split': (split, self._fractions, split_by, self._seed),

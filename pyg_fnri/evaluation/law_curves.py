@@ -1,12 +1,13 @@
 """The force laws of a model as curves, in words, and beside the true ones."""
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 from pandas import DataFrame
 from torch import Tensor
+from torch_geometric.data import Data
 
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.datasets.spec import Systems, length_unit
@@ -128,7 +129,7 @@ class LawCurves(NamedTuple):
 
 
 @torch.no_grad()
-def law_curves(layer: ForceLawDecoder, dataset: Systems,
+def law_curves(layer: ForceLawDecoder, dataset: Union[Systems, list[Data]],
                relabelling: Optional[Relabelling] = None,
                num_systems: int = 200,
                edge_attr: Optional[Tensor] = None) -> LawCurves:
@@ -162,9 +163,10 @@ def law_curves(layer: ForceLawDecoder, dataset: Systems,
         channels = list(range(layer.law.num_channels))
         names = [f'law {channel}' for channel in channels]
         acted = [seen] * len(channels)
-        for channel in channels if edge_attr is not None else ():
-            own = apart[(edge_attr[:, channel] > 0)[:, None] & (apart > 0)]
-            acted[channel] = own if own.numel() else seen
+        if edge_attr is not None:
+            for channel, acts in enumerate((edge_attr > 0).unbind(-1)):
+                own = apart[acts[:, None] & (apart > 0)]
+                acted[channel] = own if own.numel() else seen
     rows = [
         _Row(names[number], layer.law, channel, acted[number])
         for number, channel in enumerate(channels)

@@ -51,6 +51,12 @@ class LawCheck:
     def holds(self) -> bool:
         return not self.reasons
 
+    @property
+    def tells(self) -> bool:
+        """Whether they hold, and it would have shown if another law acted."""
+        return self.holds and any(
+            name.endswith('_left') for name in self.numbers)
+
     def __str__(self) -> str:
         numbers = ', '.join(f'{name.replace("_", " ")} {value:.3g}'
                             for name, value in self.numbers.items())
