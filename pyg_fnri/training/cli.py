@@ -12,6 +12,7 @@ import sys
 import textwrap
 import traceback
 import types
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -258,6 +259,8 @@ def errors_in_one_line(
         for number in (signal.SIGINT, signal.SIGTERM)
     }
     hook, sys.unraisablehook = sys.unraisablehook, stop_later
+    form = warnings.formatwarning
+    warnings.formatwarning = lambda text, *_, **__: f'warning: {text}\n'
     try:
         yield
     except (KeyboardInterrupt, SystemExit) as error:
@@ -277,7 +280,7 @@ def errors_in_one_line(
         raise
     finally:
         log.removeHandler(lines)
-        sys.unraisablehook = hook
+        sys.unraisablehook, warnings.formatwarning = hook, form
         for number, handler in handlers.items():
             signal.signal(number, handler)
 

@@ -71,9 +71,11 @@ def train_module(trainer: pl.Trainer, module: RelationalInference,
         SystemLoader(val, batch_size=500), ckpt_path=last)
     best = os.path.join(out, 'best.ckpt')
     if trainer.is_global_zero:
-        minutes = (time.monotonic() - start) / 60
-        log.info(f'{trainer.global_step} steps in {minutes:.1f} minutes; best '
-                 f'checkpoint: {best}')
+        seconds = time.monotonic() - start
+        lasted = (f'{seconds:.0f} seconds'
+                  if seconds < 60 else f'{seconds / 60:.1f} minutes')
+        log.info(f'{trainer.global_step} steps in {lasted}; best checkpoint: '
+                 f'{best}')
         history = pd.read_csv(os.path.join(out, 'metrics.csv'))
         plot_curves(history).savefig(os.path.join(out, 'curves.png'))
     return load_checkpoint(best)
@@ -113,7 +115,8 @@ class ProgressLines(pl.Callback):
             if not name.startswith('val_'):
                 continue
             name = name.removeprefix('val_').removesuffix('_share')
-            word = f"{name.removeprefix('accuracy_')} {value:.4g}"
+            unit = 'e-5' * name.endswith('_mse')  # As in reports.
+            word = f"{name.removeprefix('accuracy_')} {value:.4g}{unit}"
             if name.startswith('accuracy_'):
                 asides['accuracy'].append(word)
             elif name in ('linear_mse', 'static_mse'):
