@@ -8,8 +8,8 @@ lead to. pyg-fnri train --recipe em does the same from scratch.
 
 Writes into --out: best.ckpt, whose decoder is made of the laws; em.csv and
 em.png, a row per iteration; laws.ckpt, the model before the encoder has
-learned; and distilled, the log of its learning. docs/explanation/recipes.md says what is
-taken for granted.
+learned; and distilled, the log of its learning. docs/explanation/recipes.md
+says what is taken for granted.
 """
 import argparse
 import os
