@@ -55,7 +55,7 @@ from matplotlib.figure import Figure
 figure = Figure(figsize=(6, 4), layout='constrained')
 axes = figure.subplots()
 for _, track in table[table.time < 60].groupby('particle'):
-    axes.plot(track.x, track.y, lw=0.8)
+    axes.plot(track.x, track.y, '.', ms=1.5)
 axes.set(aspect='equal', xlabel='x (m)', ylabel='y (m)',
          title='the first minute in view')
 figure.savefig('soccer.png')  # Tracks of the players in view in the first minute
