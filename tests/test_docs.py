@@ -26,8 +26,8 @@ GALLERY = sorted(path.stem for path in pages.GALLERY.glob('*.py'))
 #: Pages that take more than a few seconds at small sizes too, packages that
 #: pages need, and documents whose code makes data sets in full.
 SLOW = {
-    'fish', 'friction', 'kuramoto', 'own_csv', 'own_force', 'planets',
-    'soccer', 'unknown_laws'
+    'fish', 'friction', 'kuramoto', 'own_csv', 'own_force', 'planets', 'soccer',
+    'unknown_laws'
 }
 FULL = {'datasets/README.md'}
 PACKAGES = {
