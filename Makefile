@@ -18,12 +18,10 @@ example: $(VENV)/.installed  ## From a table of trajectories to graphs, laws and
 	$(BIN)/python scripts/examples/compare_graphs.py runs/example/edges.csv datasets/example_interactions.csv
 
 planets: $(VENV)/.examples  ## Weigh the planets by how they move, in a minute
-	mkdir -p runs/planets
-	cd runs/planets && ../../$(BIN)/python ../../docs/gallery/planets.py
-
-fish soccer: $(VENV)/.recordings  ## 100 zebrafish, half a match: who acts on whom, if any law holds
-	$(BIN)/python scripts/examples/recordings.py $@ runs/$@.csv
-	$(BIN)/pyg-fnri infer @$@.args
+fish soccer: $(VENV)/.recordings  ## 100 zebrafish, half a match: does any law hold?
+planets fish soccer:
+	mkdir -p runs/$@
+	cd runs/$@ && ../../$(BIN)/python ../../docs/gallery/$@.py
 
 docs: $(VENV)/.docs  ## Build the documentation site, build/docs/index.html
 	$(BIN)/python -m sphinx -W --keep-going -q -c docs . build/docs

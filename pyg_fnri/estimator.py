@@ -73,8 +73,9 @@ def infer(data: Any, layers: Union[str, Sequence[int]] = 'auto',
         data: A file or folder, a DataFrame, an array, an `xarray` data set, a
             PyG data set, or a list of PyG's `Data` with `x` `[N, T, F]`; see
             :class:`~pyg_fnri.datasets.TrajectoryTable`.
-        layers, **options: Those of :class:`GraphEstimator`; others are of how
-            the data are read, as for :meth:`GraphEstimator.fit`.
+        layers: The number of types of each layer, or `'auto'`.
+        **options: Of :class:`GraphEstimator`, and of how the data are read, as
+            for :meth:`GraphEstimator.fit`.
     """
     own: dict[str, Any] = {'layers': layers}
     for name in [*options]:

@@ -30,7 +30,8 @@ table = table[table.particle < NUM_FISH]
 import pyg_fnri as pf
 
 result = pf.infer(table, layers=[2], method='laws', window=30, max_gap=5)
-print(result.check)
+print(result)
+result.save('graphs')  # with report.html
 
 # %% [markdown]
 # ## What it means

@@ -40,7 +40,8 @@ import pyg_fnri as pf
 
 result = pf.infer(table, layers=[2], method='laws', window=30, every=2,
                   max_gap=2, min_particles=4)
-print(result.check)
+print(result)
+result.save('graphs')  # with report.html
 
 # %% [markdown]
 # ## What it means

@@ -57,7 +57,7 @@ class LawCurves(NamedTuple):
     def __call__(self, distance: Any) -> np.ndarray:
         """The laws at distances :obj:`[K]`, :obj:`[R, K]`."""
         at = torch.as_tensor(distance, dtype=self.distance.dtype)
-        return np.stack([row.read(at).numpy() for row in self.rows])
+        return np.stack([row.read(at).detach().numpy() for row in self.rows])
 
     def plot(self) -> Figure:
         """Draws the laws, see :func:`~pyg_fnri.plot.plot_laws`."""
