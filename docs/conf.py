@@ -29,7 +29,7 @@ source_suffix = {'.md': 'markdown', '.py': 'markdown'}
 extensions = [
     'myst_parser', 'sphinx.ext.autodoc', 'sphinx.ext.autosummary',
     'sphinx.ext.mathjax', 'sphinx.ext.napoleon', 'sphinx.ext.viewcode',
-    'sphinx_copybutton', 'sphinx_design'
+    'sphinx_copybutton', 'sphinx_design', 'sphinx-mathjax-offline'
 ]
 myst_enable_extensions = ['colon_fence', 'dollarmath', 'fieldlist']
 myst_heading_anchors = 3
