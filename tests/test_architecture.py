@@ -17,7 +17,7 @@ ROOT = TOP / PACKAGE
 LEVELS = [['simulation', 'data', 'losses'],
           ['transforms', 'loader', 'nn', 'convert'], ['datasets', 'metrics'],
           ['inference'], ['laws'], ['plot'], ['training'], ['evaluation'],
-          ['selection'], ['commands']]
+          ['selection'], ['estimator'], ['commands']]
 LEVEL = {part: i for i, line in enumerate(LEVELS) for part in line}
 # What parts may use besides the package and the standard library.
 ALLOWED = {

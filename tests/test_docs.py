@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 import torch
 
-import pyg_fnri
 from pyg_fnri.commands import COMMANDS, main
 
 ROOT = Path(__file__).parent.parent
@@ -71,8 +70,6 @@ def folder(tmp_path_factory):
 def run(folder, monkeypatch, one_thread, laws_sought_briefly):
     """Runs code as a module of a file, as classes of users are."""
     def run(name, code):
-        if 'import pyg_fnri as pf' in code and not hasattr(pyg_fnri, 'infer'):
-            pytest.skip('needs pyg_fnri.infer')
         path = folder / f'{name}.py'
         path.write_text(code)
         monkeypatch.chdir(folder)
@@ -190,10 +187,6 @@ def test_commands_take_the_arguments_shown(monkeypatch):
 
     monkeypatch.setattr(argparse.ArgumentParser, 'parse_args', only_parse)
     for script, arguments in commands:
-        # Without a checkpoint, `infer` needs the function of this name.
-        if re.match(' infer [^-]',
-                    arguments) and not hasattr(pyg_fnri, 'infer'):
-            continue
         with pytest.raises(Parsed):
             run = runpy.run_path(script)['main'] if script else main
             run(shlex.split(arguments))
@@ -203,8 +196,9 @@ def test_commands_take_the_arguments_shown(monkeypatch):
 def test_links_and_targets_exist(name):
     for target in re.findall(r'\]\((?!https?://|#)([^)#]+)', TEXTS[name]):
         assert ((ROOT / name).parent / target).exists(), target
-    known = re.findall(r'^([a-z-]+):', (ROOT / 'Makefile').read_text(),
-                       re.MULTILINE)
+    known = ' '.join(
+        re.findall(r'^([a-z -]+):', (ROOT / 'Makefile').read_text(),
+                   re.MULTILINE)).split()
     for target in re.findall(r'^make ([a-z-]+)|`make ([a-z-]+)', TEXTS[name],
                              re.MULTILINE):
         assert ''.join(target) in known

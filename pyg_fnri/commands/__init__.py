@@ -9,7 +9,6 @@ COMMANDS = {
     'demo': 'discover springs and charges from motion alone, in minutes',
     'generate': 'make a data set of simulated systems, and print its card',
     'train': 'train a model, or find force laws, without labels',
-    'em': 'find force laws, and better graphs, from a trained model',
     'evaluate': 'measure a trained model, and draw what it sees',
     'infer': 'infer the interaction graphs of trajectories',
     'select-layers': 'compare numbers of layers and types'

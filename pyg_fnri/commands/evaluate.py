@@ -7,7 +7,7 @@ predicts its last 49 with it; a decoder alone is given the true graph, an
 encoder alone predicts nothing. Prints the paper's rows beside ours, baselines,
 and how far the model's probabilities can be trusted. Writes into --out:
 metrics.json, trajectories.png, graph.png, reliability.png and, where the
-decoder is made of force laws (see pyg-fnri em), laws.png and laws.csv: with
+decoder is made of force laws (see pyg-fnri train), laws.png and laws.csv: with
 standard errors, and in words.
 
 With --refine, each graph is also improved by what the decoder makes of the same

@@ -79,11 +79,11 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
 
 def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
-    from pyg_fnri.estimator import GraphEstimator, load, present_results
     start = time.monotonic()
     options: dict[str, Any] = given(args, OwnData, ReadingOptions)
     data = options.pop('data')
     with errors_in_one_line():
+        from pyg_fnri.estimator import GraphEstimator, load, present_results
         there = present_results(args.out)
         if there and not args.overwrite:
             raise ValueError(f"'{args.out}' holds {there[0]} already; allow to "

@@ -1,7 +1,7 @@
 """Train NRI, fNRI or sfNRI on trajectories; without labels, unless told to.
 
 The main job, minutes on two cores: a start by the quick recipe, then force
-laws and far better graphs, as pyg-fnri em finds them from any checkpoint:
+laws and far better graphs:
 
     pyg-fnri train @demo.args
 

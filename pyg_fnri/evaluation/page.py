@@ -4,16 +4,13 @@ import io
 import platform
 from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 import torch
 import torch_geometric
 from matplotlib.figure import Figure
 
-import pyg_fnri
-
-if TYPE_CHECKING:
-    from pyg_fnri.estimator import GraphEstimator
+from pyg_fnri import __version__
 
 #: Rows of the table of edges that a page shows.
 NUM_ROWS = 20
@@ -43,9 +40,9 @@ CAPTIONS = {
 }  # yapf: disable
 
 
-def make_page(result: 'GraphEstimator',
-              pictures: Optional[Mapping[str, Figure]] = None) -> str:
-    """The whole page, as HTML."""
+def make_page(result: Any, pictures: Optional[Mapping[str,
+                                                      Figure]] = None) -> str:
+    """The whole page on a :class:`~pyg_fnri.GraphEstimator`, as HTML."""
     pictures = result.pictures() if pictures is None else pictures
     source = escape(str(result.about.get('source', 'trajectories')))
     shown = {
@@ -80,7 +77,7 @@ def make_page(result: 'GraphEstimator',
             f'<h1>Interaction graph of {source}</h1>{body}</body></html>\n')
 
 
-def make_summary(result: 'GraphEstimator') -> str:
+def make_summary(result: Any) -> str:
     """A few lines and the graph of the first system, for notebooks."""
     text = f'<pre>{escape(repr(result))}</pre>'
     if getattr(result, 'data', None):
@@ -103,9 +100,9 @@ def _table(table: Any) -> str:
     return f'<div class="table">{html}</div>'
 
 
-def _settings(result: 'GraphEstimator') -> str:
+def _settings(result: Any) -> str:
     versions = {
-        'pyg_fnri': pyg_fnri.__version__,
+        'pyg_fnri': __version__,
         'torch': torch.__version__,
         'torch_geometric': torch_geometric.__version__,
         'Python': platform.python_version()

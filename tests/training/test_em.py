@@ -121,7 +121,8 @@ def test_systems_are_turned_where_that_is_safe(make, run, val, tmp_path,
     assert seen == [(offset == 0, True)]
 
 
-def test_order_of_dynamics_is_found(tmp_path, monkeypatch, capsys):
+def test_order_of_dynamics_is_found(tmp_path, monkeypatch, caplog):
+    caplog.set_level('INFO', 'pyg_fnri')
     """Two motions are possible; held-out systems say which."""
     systems = overdamped(6)
     label = systems.edge_label[:, 0]
@@ -150,7 +151,7 @@ def test_order_of_dynamics_is_found(tmp_path, monkeypatch, capsys):
     distance = torch.linspace(0.3, 2.0, 9)
     torch.testing.assert_close(
         layer.law(distance)[0], -0.1 * distance, atol=2e-3, rtol=0)
-    assert 'order 2   cost' in capsys.readouterr().out
+    assert 'order 2   cost' in caplog.text
 
 
 def test_what_cannot_work_is_told_before_the_work(make, tmp_path):

@@ -21,11 +21,12 @@ def test_steps_are_counted_on_a_terminal(train, val, tmp_path, monkeypatch):
     assert not lines.bars.live.is_started
 
 
-def test_validation_prints_a_line(trained, val, capsys):
+def test_validation_logs_a_line(trained, val, caplog):
+    caplog.set_level('INFO', 'pyg_fnri')
     trainer = quiet_trainer(1, callbacks=[ProgressLines()])
     trainer.validate(trained[0], SystemLoader(val, batch_size=32),
                      verbose=False)
-    line, = capsys.readouterr().out.splitlines()
+    line, = caplog.messages
     assert line.startswith('step 0   accuracy 0.')
     for name, value in trainer.callback_metrics.items():
         word = name.removeprefix('val_').removeprefix('accuracy_').split('_')[0]
