@@ -117,6 +117,7 @@ class ExpectationMaximisation:
             self, guess: RelationalInference,
             motion: dict[str, Any]) -> tuple[RelationalInference, pd.DataFrame]:
         module = guess.with_laws(**motion)
+        module.model.latent.shared |= self.settings.shared
         systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
         print(f'Laws and graphs of {systems.num_graphs} training systems '
               f'(accuracies for information only):')
