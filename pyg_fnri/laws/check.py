@@ -168,9 +168,9 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
         ('apart', 'shared',
          'Systems seem not to share a graph, as graphs of their own')):
         if getattr(model.latent, setting):
-            freer = copy.deepcopy(model)
-            setattr(freer.latent, setting, False)
-            other_way = _judge(freer, data)
+            out = copy.deepcopy(model)
+            setattr(out.latent, setting, False)
+            other_way = _judge(out, data)
             ahead = lead(name,
                          other_way.score(other_way.errors(other_way.channels)))
             if clearly_above(ahead):

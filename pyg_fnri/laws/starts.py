@@ -15,7 +15,8 @@ from pyg_fnri.inference.noise import independent_errors
 from pyg_fnri.inference.refine import ANNEALING, find_graphs
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.laws.disentangle import disentangle
-from pyg_fnri.laws.fit import LawFit, State, coarse, fit_range, mean_by_system
+from pyg_fnri.laws.fit import (NUM_STAGES, LawFit, State, coarse, fit_range,
+                               mean_by_system)
 from pyg_fnri.metrics import assign
 from pyg_fnri.nn import RelationalAutoEncoder
 
@@ -166,24 +167,25 @@ class Pilot:
         ones, until the best laws are found twice; gives all starts, the best,
         and whether they were."""
         starts, found, fit = list[Start](), list[Candidate](), self.fit
+        first, steps = self._apart(), annealing
         for number in numbers:
             if number == 0:
-                if not bool(fit.search.channels.any(0).all()):
+                if not bool(first.search.channels.any(0).all()):
                     continue  # A law without pairs cannot be fitted.
-                fit.anneal(annealing, self.generator)
             else:
                 fit.layer.reset_parameters()
-                fit.transitions.mass = fit.mass.clone()
-                steps, first = without_prior(annealing), self._apart()
+                for part in (fit, first):
+                    part.transitions.mass = part.mass.clone()
                 first.search.choice = first.search.draw(self.generator)
-                first.anneal(steps, self.generator)
-                if first is not fit:
-                    find_graphs(fit.search, fit.evidence(), coarse(steps),
-                                NUM_RESTARTS, self.generator)
-                    fit.anneal(steps, self.generator)
-            disentangle(fit, self.generator, max_rounds)
-            fit.search_anew(annealing, self.generator)
-            fit.search_with_laws(annealing[-1], self.generator)
+                steps = without_prior(annealing)
+            first.anneal(steps, self.generator)
+            disentangle(first, self.generator, max_rounds)
+            first.search_anew(annealing, self.generator)
+            if first is not fit:
+                find_graphs(fit.search, fit.evidence(), coarse(annealing),
+                            NUM_RESTARTS, self.generator)
+                fit.anneal(annealing[-NUM_STAGES:], self.generator)
+                fit.search_with_laws(annealing[-1], self.generator)
             found.append(self.judged())
             starts.append(Start(number, found[-1].scores.cost))
             if on_start is not None:
