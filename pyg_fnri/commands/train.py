@@ -55,7 +55,8 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     parser.add_fields('model', Config,
                       ['model', 'num_edge_types', 'recipe', 'regime', 'seed'],
                       ['unsplit'])
-    parser.add_fields('training', Recipe, ['batch_size', 'max_steps'], [])
+    parser.add_fields('training', Recipe, ['batch_size', 'max_steps', 'shared'],
+                      [])
     parser.add_fields(
         'run', Run,
         ['num_observed', 'directed', 'out', 'resume', 'overwrite', 'threads'])

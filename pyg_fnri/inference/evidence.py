@@ -102,7 +102,8 @@ class DecoderEvidence(Evidence):
     """
     def __init__(self, model: RelationalAutoEncoder, x: Tensor,
                  edge_index: Tensor, choices: Pairs,
-                 mass: Optional[Tensor] = None) -> None:
+                 mass: Optional[Tensor] = None, num_windows: int = 1) -> None:
+        self.num_windows = num_windows
         self.decoder, self.x = model.decoder, model.scaling(x)
         self.edge_index, self.choices, self.mass = edge_index, choices, mass
         layer = model.decoder.layer
@@ -113,14 +114,16 @@ class DecoderEvidence(Evidence):
 
     @torch.no_grad()
     def errors(self, channels: Tensor) -> Tensor:
-        edge_attr = channels.new_zeros(self.edge_index.size(1),
-                                       channels.size(1))
+        num_edges = self.edge_index.size(1) // self.num_windows
+        edge_attr = channels.new_zeros(num_edges, channels.size(1))
         edge_attr[self.choices.edge] = channels
         edge_attr[self.choices.reverse] = channels
+        edge_attr = edge_attr.repeat(self.num_windows, 1)
         if self.mass is not None:
             edge_attr = edge_attr / self.mass[self.edge_index[1], None]
         out = self.decoder.one_step(self.x, self.edge_index, edge_attr)
-        return (self.x[:, 1:] - out) / self.scale
+        errors = (self.x[:, 1:] - out) / self.scale
+        return torch.cat(errors.chunk(self.num_windows), dim=1)
 
     def changed_errors(self, errors: Tensor, channels: Tensor, members: Tensor,
                        options: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pyg_fnri.inference.evidence import Evidence, Pairs
 from pyg_fnri.inference.likelihood import Objective, robust_fit
-from pyg_fnri.inference.paths import Path
+from pyg_fnri.inference.paths import GAP, Path
 from pyg_fnri.nn import Central, ForceLawDecoder, NodeTerm, PairTerm
 from pyg_fnri.nn.force_law import wrapped
 
@@ -29,6 +29,9 @@ class Transitions:
         path: How particles move.
         mass: Masses of the particles, :obj:`[num_nodes]`, if they differ.
     """
+    #: Windows of the same particles, one after the other.
+    num_windows = 1
+
     def __init__(self, path: Path, choices: Pairs,
                  mass: Optional[Tensor] = None) -> None:
         self.choices = choices
@@ -117,6 +120,22 @@ class Transitions:
         vectors = term.vectors(self.path.position, self.path.velocity)
         columns = torch.einsum('pq,ntpdk->ntqdk', self.path.kernel, vectors)
         return columns.flatten(2, 3)
+
+    @property
+    def observed(self) -> Tensor:
+        """Which are of the first trajectory, not its continuation,
+        :obj:`[num_transitions]`."""
+        return self.frame < self.num_windows * GAP
+
+    def by_window(self, value: Tensor) -> Tensor:
+        """Values :obj:`[num_nodes, num_transitions, ...]` with windows, which
+        count as independent, one below the other, :obj:`[num_windows *
+        num_nodes, num_transitions / num_windows, ...]`."""
+        if self.num_windows == 1:
+            return value
+        order = (self.frame // GAP % self.num_windows).argsort(stable=True)
+        value = value[:, order].unflatten(1, (self.num_windows, -1))
+        return value.transpose(0, 1).flatten(0, 1)
 
     def take(self, transitions: slice | Tensor) -> 'Transitions':
         out = copy.copy(self)

@@ -108,7 +108,7 @@ def _quadrature(like: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def hermite_path(trajectories: Sequence[Tensor], interval: float,
-                 walls: Optional[Walls] = None) -> Path:
+                 walls: Optional[Walls] = None, num_windows: int = 1) -> Path:
     r"""Along the cubic through the states of both frames, shifts and impulses
     are (Gauss-Legendre)
 
@@ -120,11 +120,13 @@ def hermite_path(trajectories: Sequence[Tensor], interval: float,
         trajectories: Frames in m and m/s, each :obj:`[num_nodes, T, 2D]`.
         interval: Time :math:`h` between two frames, in s.
         walls: Transitions that may meet one say nothing about forces.
+        num_windows: Of the same particles, in each trajectory one below the
+            other; in the path, one after the other.
     """
     if not all(bool(x.isfinite().all()) for x in trajectories):
         raise ValueError('Some values of trajectories are not finite.')
     parts: list[tuple[Tensor, ...]] = []
-    for number, x in enumerate(trajectories):
+    for x in trajectories:
         (x0, v0), (x1, v1) = x[:, :-1].chunk(2, -1), x[:, 1:].chunk(2, -1)
         m0, m1 = interval * v0, interval * v1
         valid = torch.ones_like(x0[..., 0], dtype=torch.bool)
@@ -133,12 +135,15 @@ def hermite_path(trajectories: Sequence[Tensor], interval: float,
             low = torch.minimum(x0 - m0.abs(), x1 - m1.abs())
             valid = ((high < walls.upper) & (low > walls.lower)).all(-1)
         change = torch.cat([x1 - x0 - m0, v1 - v0], dim=-1)
-        frame = torch.arange(x0.size(1), device=x.device)
         noise = noise_of_positions(x1 - x0 - (m0 + m1) / 2, valid)
-        parts.append((change, valid, (number * GAP + frame).unsqueeze(0),
-                      x0 - noise[:, :-1], x1 - noise[:, 1:], v0, v1))
-    change, valid, frame, x0, x1, v0, v1 = (torch.cat(all_of, dim=1)
-                                            for all_of in zip(*parts))
+        whole = (change, valid, x0 - noise[:, :-1], x1 - noise[:, 1:], v0, v1)
+        parts += zip(*(value.chunk(num_windows) for value in whole))
+    frame = torch.cat([
+        number * GAP + torch.arange(part[0].size(1), device=part[0].device)
+        for number, part in enumerate(parts)
+    ])
+    change, valid, x0, x1, v0, v1 = (torch.cat(all_of, dim=1)
+                                     for all_of in zip(*parts))
     m0, m1 = interval * v0, interval * v1
     time, weight = _quadrature(x0)
     weight = interval * weight
@@ -149,7 +154,7 @@ def hermite_path(trajectories: Sequence[Tensor], interval: float,
                         t**2 * (3 - 2 * t) * x1 + t**2 * (t - 1) * m1)
         velocity.append((1 - t) * v0 + t * v1 + (6 * t *
                                                  (1 - t) / interval) * slip)
-    return Path(change, valid, frame[0], torch.stack(position, dim=2),
+    return Path(change, valid, frame, torch.stack(position, dim=2),
                 torch.stack(velocity, dim=2),
                 torch.stack([weight * (1 - time) * interval, weight], dim=-1))
 

@@ -56,7 +56,7 @@ def refine(model: RelationalAutoEncoder, data: Data,
     """
     generator = generator or torch.Generator().manual_seed(0)
     search, evidence = _refined(model, data, annealing, num_restarts, generator)
-    return search.result()._replace(mass=_masses(evidence))
+    return search.result()._replace(mass=_masses(search, evidence))
 
 
 def infer_graph(model: RelationalAutoEncoder, data: Data) -> Refined:
@@ -99,12 +99,13 @@ def sample_posterior(model: RelationalAutoEncoder, data: Data,
         total += search.conditional.exp()
     search.conditional = (total / num_samples).log()
     posterior = search.result().posterior
-    return Refined(most_probable(posterior), posterior, _masses(evidence))
+    return Refined(most_probable(posterior), posterior,
+                   _masses(search, evidence))
 
 
-def _masses(evidence: Evidence) -> Optional[Tensor]:
+def _masses(search: GraphSearch, evidence: Evidence) -> Optional[Tensor]:
     if isinstance(evidence, ImpulseEvidence) and evidence.responds:
-        return evidence.transitions.mass
+        return evidence.transitions.mass.repeat(search.num_windows)
     return None
 
 
@@ -114,12 +115,14 @@ def _refined(model: RelationalAutoEncoder, data: Data,
     search, layer = GraphSearch(model, data), model.decoder.layer
     choices, mass = search.choices, known_masses(data)
     if isinstance(layer, ForceLawDecoder):
-        impulses = follow([data.x], choices, layer, mass).evidence(layer)
+        impulses = follow([data.x], choices, layer, mass,
+                          search.num_windows).evidence(layer)
         if annealing:
             impulses = find_graphs(search, impulses, annealing, num_restarts,
                                    generator)
         return search, impulses
-    evidence = DecoderEvidence(model, data.x, data.edge_index, choices, mass)
+    evidence = DecoderEvidence(model, data.x, data.edge_index, choices, mass,
+                               search.num_windows)
     for stage in annealing:
         search.sweep(evidence, stage)
     for _ in range(NUM_FITS if annealing else 0):

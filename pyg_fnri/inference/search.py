@@ -31,16 +31,22 @@ class Refined(NamedTuple):
 
 
 class GraphSearch:
-    """The graphs of a batch of systems, from the encoder's guess onwards."""
+    """The graphs of a batch of systems, from the encoder's guess onwards.
+    Where the latent graph is shared, its systems are windows of one."""
     def __init__(self, model: RelationalAutoEncoder, data: Data) -> None:
         latent, posterior = model.latent, model.posterior(data)
         check_edges(data.edge_index, data.x.size(0))
-        self.num_edges = data.num_edges
-        #: System of each particle, [num_nodes].
-        self.system = data.get(
+        #: What is independent, [num_windows * num_nodes].
+        self.window = data.get(
             'batch', torch.zeros_like(data.x[:, 0, 0], dtype=torch.long))
-        self.num_systems = int(self.system.max()) + 1
-        self.choices = find_choices(data.edge_index, latent.undirected)
+        number = int(self.window.max()) + 1
+        self.num_windows = number if latent.shared else 1
+        self.num_edges = data.num_edges // self.num_windows
+        #: System of each particle, [num_nodes].
+        self.system = self.window[:len(self.window) // self.num_windows]
+        self.num_systems = number // self.num_windows
+        self.choices = find_choices(data.edge_index[:, :self.num_edges],
+                                    latent.undirected)
         self.types = all_joint_types(latent.num_edge_types).to(
             data.x.device)  # [M, num_layers], nulls first
         self.options = latent.encode_types(self.types).to(data.x.dtype)
@@ -142,4 +148,4 @@ class GraphSearch:
         out = value.new_zeros((self.num_edges, ) + value.size()[1:])
         out[self.choices.edge] = value
         out[self.choices.reverse] = value
-        return out
+        return torch.cat([out] * self.num_windows)

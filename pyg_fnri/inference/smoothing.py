@@ -27,18 +27,24 @@ LEAST_WINDOW = 48
 
 
 def follow(trajectories: Sequence[Tensor], choices: Pairs,
-           layer: ForceLawDecoder,
-           mass: Optional[Tensor] = None) -> Transitions:
-    """Transitions of frames :obj:`[num_nodes, T, 2D]` in m and m/s, smoothed
-    if velocities were derived from positions."""
+           layer: ForceLawDecoder, mass: Optional[Tensor] = None,
+           num_windows: int = 1) -> Transitions:
+    """Transitions of frames :obj:`[num_windows * num_nodes, T, 2D]` in m and
+    m/s, smoothed if velocities were derived from positions. Windows of the same
+    particles come one after the other, with gaps in between: to searches and
+    laws, they are one system."""
+    windows = [part for x in trajectories for part in x.chunk(num_windows)]
+    mass = None if mass is None else mass[:len(windows[0])]
     if isinstance(layer, RateLawDecoder):
-        out = Transitions(rate_path(layer, trajectories), choices, mass)
+        out = Transitions(rate_path(layer, windows), choices, mass)
     elif all(is_derived(x, layer.interval) for x in trajectories):
-        out = SmoothedTransitions(trajectories, choices, layer.interval,
-                                  layer.walls, mass)
+        out = SmoothedTransitions(windows, choices, layer.interval, layer.walls,
+                                  mass)
     else:
-        path = hermite_path(trajectories, layer.interval, layer.walls)
+        path = hermite_path(trajectories, layer.interval, layer.walls,
+                            num_windows)
         out = Transitions(path, choices, mass)
+    out.num_windows = num_windows
     if 'gravity' in layer.terms:
         out.source = out.mass.clone()
     return out

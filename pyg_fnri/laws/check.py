@@ -11,7 +11,7 @@ from torch_geometric.utils import scatter
 from pyg_fnri.inference import AnnealingStep, refine
 from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width
-from pyg_fnri.inference.paths import GAP, velocities_follow
+from pyg_fnri.inference.paths import velocities_follow
 from pyg_fnri.inference.refine import ANNEALING, find_graphs
 from pyg_fnri.inference.smoothing import SmoothedTransitions
 from pyg_fnri.laws.fit import LawFit
@@ -107,11 +107,12 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
 
     left = evidence.errors(channels)
     forces = evidence.change * transitions.valid.unsqueeze(-1) - left
+    left, forces = transitions.by_window(left), transitions.by_window(forces)
     num_parts = transitions.path.kernel.size(1)
     names = ['positions', 'velocities'] if num_parts == 2 else ['motion']
     for name, part, whole in zip(names, left.chunk(num_parts, -1),
                                  forces.chunk(num_parts, -1)):
-        found = what_lasts(part, whole, fit.search.system)
+        found = what_lasts(part, whole, fit.search.window)
         if found is None:
             remarks.append(f'Too few frames go on to tell what laws leave of '
                            f'{name} from noise.')
@@ -136,7 +137,7 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
                     key=lambda offset: offset.share)
         numbers['law_off'] = worst.share
         reasons += [str(worst)] * (worst.share > MAX_OFF)
-    observed = (fit.transitions.frame < GAP).expand_as(fit.transitions.valid)
+    observed = fit.transitions.observed.expand_as(fit.transitions.valid)
     reasons += [
         f'It looks as if {term}.' for term in find_missing_terms(
             fit, channels, observed, layer.candidates())
@@ -167,16 +168,20 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
             reasons.append(f'The laws predict no better than none, which leads '
                            f'by {ahead} nat a feature; check the interval '
                            f'between two frames.')
-    if model.latent.undirected:
-        directed = copy.deepcopy(model)
-        directed.latent.undirected = False
-        other_way = _judge(directed, data)
-        ahead = lead('one_way',
-                     other_way.score(other_way.errors(other_way.channels)))
-        if clearly_above(ahead):
-            reasons.append(f'Some interactions seem to be one-way, as directed '
-                           f'graphs predict better by {ahead} nat a feature; '
-                           f'train again with undirected=False.')
+    for name, setting, words in (
+        ('one_way', 'undirected',
+         'Some interactions seem to be one-way, as directed graphs'),
+        ('apart', 'shared',
+         'Systems seem not to share a graph, as graphs of their own')):
+        if getattr(model.latent, setting):
+            out = copy.deepcopy(model)
+            setattr(out.latent, setting, False)
+            other_way = _judge(out, data)
+            ahead = lead(name,
+                         other_way.score(other_way.errors(other_way.channels)))
+            if clearly_above(ahead):
+                reasons.append(f'{words} predict better by {ahead} nat a '
+                               f'feature; train again with {setting}=False.')
     if reasons and layer.order == 2 and velocities_follow(data):
         reasons.append('Velocities seem to follow from positions alone, as in '
                        'dynamics of first order; fit those as well, as the '
@@ -225,19 +230,21 @@ class _Judged(NamedTuple):
     unseen: Tensor
 
     def errors(self, channels: Tensor) -> Tensor:
-        """Of a graph, :obj:`[num_nodes, T, F]`, and independent, where those of
-        successive steps are known to depend on each other."""
+        """Of a graph, by window, :obj:`[num_nodes, T, F]`, and independent,
+        where those of successive steps are known to depend on each other."""
         transitions = self.evidence.transitions
-        if not isinstance(transitions, SmoothedTransitions):
-            return self.evidence.errors(channels)
-        evidence = transitions.evidence(self.fit.layer)
-        unit = torch.as_tensor(evidence.log_scale).mean((0, 1)).exp()
-        return evidence.errors(channels) * unit
+        errors = self.evidence.errors(channels)
+        if isinstance(transitions, SmoothedTransitions):
+            evidence = transitions.evidence(self.fit.layer)
+            unit = torch.as_tensor(evidence.log_scale).mean((0, 1)).exp()
+            errors = evidence.errors(channels) * unit
+        return transitions.by_window(errors)
 
     def score(self, errors: Tensor) -> Tensor:
         """Cauchy's negative log-likelihood of errors in units of the evidence,
         in nat per number, :obj:`[num_systems]`; NaN without any."""
-        valid, system = self.evidence.transitions.valid, self.fit.search.system
+        transitions, system = self.evidence.transitions, self.fit.search.window
+        valid = transitions.by_window(transitions.valid)
         width = torch.stack(
             [cauchy_width(part) for part in errors[valid].unbind(-1)])
         nll = cauchy_nll(errors, width).mean(-1) * valid
@@ -246,7 +253,7 @@ class _Judged(NamedTuple):
 
 def _judge(model: RelationalAutoEncoder, data: Batch) -> _Judged:
     fit = LawFit(model, data)
-    first = int((fit.transitions.frame < GAP).sum())
+    first = int(fit.transitions.observed.sum())
     seen = fit.transitions.take(slice(0, first)).evidence(fit.layer)
     generator = torch.Generator().manual_seed(0)
     seen = find_graphs(fit.search, seen, ANNEALING, NUM_RESTARTS, generator)

@@ -130,7 +130,8 @@ def _start_straight(fit: LawFit, generator: torch.Generator,
     """Fits laws and graphs to each other, from the laws that are straight
     lines, of offsets or of senders' states, and the decay, by which directed
     graphs explain the motion of a few systems best."""
-    few = LawFit(fit.model, fit.data.subgraph(fit.search.system < NUM_SYSTEMS))
+    system = fit.search.system.repeat(fit.search.num_windows)
+    few = LawFit(fit.model, fit.data.subgraph(system < NUM_SYSTEMS))
     layer, path = few.layer, few.transitions.path
     rate = (path.change.square().mean() / path.position.square().mean()).sqrt()
     unit = rate.item() / path.kernel.sum().item()

@@ -2,6 +2,7 @@
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import combinations, product
 from typing import NamedTuple
 
 import torch
@@ -29,6 +30,8 @@ EM_ANNEALING = (AnnealingStep(0.3, 1.0), AnnealingStep(0.1, 0.5),
                 AnnealingStep(0.003, 0.1), AnnealingStep(0.002, 0.1))
 #: Of graphs of all pairs at once, each with the laws of the last one.
 MAX_SEARCHES = 8
+#: Changes of a graph at the most, with laws fitted anew to each.
+MAX_REFITTED = 210
 #: Share of the cost, or of what laws explain, that another round is worth.
 LEAST_GAIN = 0.01
 #: Of graphs in the end: a few that are stuck do no harm to laws.
@@ -137,8 +140,11 @@ class LawFit:
         self.model, self.data, self.layer = model, data, layer
         self.search = GraphSearch(model, data)
         frames = [data[key] for key in ('x', 'y') if data.get(key) is not None]
+        if len(frames) == 1 and self.search.num_windows > 1:
+            middle = data.x.size(1) // 2
+            frames = [data.x[:, :middle + 1], data.x[:, middle:]]
         self.transitions = follow(frames, self.search.choices, layer,
-                                  known_masses(data))
+                                  known_masses(data), self.search.num_windows)
         #: Masses that are given, [num_nodes], else 1.
         self.mass = self.transitions.mass.clone()
 
@@ -199,6 +205,38 @@ class LawFit:
                 self.state = before
             if cost > (1 - LEAST_GAIN) * best:
                 break
+
+    def search_with_laws(self, step: AnnealingStep,
+                         generator: torch.Generator) -> None:
+        """Changes single pairs of a graph that all windows share, and two of
+        few, where laws fitted to the changed graph explain more: of many
+        graphs, errors in laws average out, but laws of a single one fit its
+        errors as well."""
+        search, objective = self.search, self.bounded(step)
+        single = [[change] for change in product(range(len(search.choice)),
+                                                 range(len(search.options)))]
+        moves = single + [a + b for a, b in combinations(single, 2)]
+        if len(moves) > MAX_REFITTED:
+            moves = single[:MAX_REFITTED]
+        best, found, tried = math.inf, True, set[bytes]()
+        while found:
+            found = False
+            for move in [[], *moves]:
+                state = self.state
+                for pair, option in move:
+                    search.choice[pair] = option
+                graph = search.choice.cpu().numpy().tobytes()
+                if graph in tried:
+                    self.state = state
+                    continue
+                tried.add(graph)
+                fit_laws(self.layer, self.transitions, search.channels,
+                         objective, generator)
+                cost = self.cost(objective).item()
+                if cost < (1 - LEAST_GAIN) * best:
+                    found, best = True, cost
+                else:
+                    self.state = state
 
     def bounded(self, step: AnnealingStep,
                 evidence: ImpulseEvidence | None = None) -> StudentErrors:

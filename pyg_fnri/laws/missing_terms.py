@@ -106,9 +106,10 @@ def find_missing_terms(fit: LawFit, channels: Tensor, seen: Tensor,
             for errors, sign in ((missed, 1), (missed - part, -1)):
                 nll = cauchy_nll(errors, cauchy_width(errors[seen]))
                 gain += sign * nll.mean(-1)
+            total, count = (transitions.by_window(value).sum(-1)
+                            for value in (gain * later, later))
             gained = mean_of_systems(
-                mean_by_system((gain * later).sum(-1), later.sum(-1),
-                               fit.search.system))
+                mean_by_system(total, count, fit.search.window))
             size = part[later].abs().mean().item()
             if size >= MIN_SIZE and (gained.mean
                                      > MORE_THAN_CHANCE * gained.error):
@@ -133,7 +134,7 @@ def leaves_unexplained(fit: LawFit, channels: Tensor) -> bool:
     change = evidence.change[..., axes]
     share = errors[valid].abs().median() / change[valid].abs().median()
     limit = 3 * cauchy_width(errors[valid])
-    errors = errors.clamp(-limit, limit).double()
+    errors = transitions.by_window(errors.clamp(-limit, limit).double())
     product = (errors[:, 1:] * errors[:, :-1]).sum()
     persistence = product / errors.square().sum().clamp(min=1e-300)
     return bool((share > MAX_UNEXPLAINED) & (persistence > MIN_PERSISTENCE))
@@ -267,12 +268,12 @@ def off_by_distance(fit: LawFit, evidence: ImpulseEvidence,
             here = size[(seen >= low) & (seen <= high)].median().item()
             places.append((channel if known else None, low.item(), high.item()))
             forces.append(max(usual, here))
-    valid, system = transitions.valid, fit.search.system
+    valid, system = transitions.valid, fit.search.window
     design = torch.stack(columns, -1) * valid[..., None, None]
-    design = design.flatten(1, 2).double()
+    design = transitions.by_window(design).flatten(1, 2).double()
     target = evidence.errors(channels)[..., axes]
     width = cauchy_width(target[valid]).double()
-    target = target.flatten(1).double()
+    target = transitions.by_window(target).flatten(1).double()
     found = design.new_zeros(design.size(-1))
     for _ in range(5):
         left = target - design @ found

@@ -12,11 +12,11 @@ from pyg_fnri.inference.impulses import Transitions
 from pyg_fnri.inference.likelihood import (AnnealingStep, cauchy_nll,
                                            cauchy_width, without_prior)
 from pyg_fnri.inference.noise import independent_errors
-from pyg_fnri.inference.paths import GAP
 from pyg_fnri.inference.refine import ANNEALING, find_graphs
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.laws.disentangle import disentangle
-from pyg_fnri.laws.fit import LawFit, State, fit_range, mean_by_system
+from pyg_fnri.laws.fit import (NUM_STAGES, LawFit, State, coarse, fit_range,
+                               mean_by_system)
 from pyg_fnri.metrics import assign
 from pyg_fnri.nn import RelationalAutoEncoder
 
@@ -150,6 +150,14 @@ class Pilot:
         self.judge.state = candidate.judged
         self.fit.state = candidate.state
 
+    def _apart(self) -> LawFit:
+        """What is fitted, with a graph for each window: of many random graphs,
+        errors in laws average out."""
+        if not self.model.latent.shared:
+            return self.fit
+        with self.model.latent.apart():
+            return LawFit(self.model, self.data[0])
+
     def start(
         self, numbers: Iterable[int], annealing: Sequence[AnnealingStep],
         max_rounds: int, on_start: Callable[[Start], None] | None = None
@@ -159,18 +167,25 @@ class Pilot:
         ones, until the best laws are found twice; gives all starts, the best,
         and whether they were."""
         starts, found, fit = list[Start](), list[Candidate](), self.fit
+        first, steps = self._apart(), annealing
         for number in numbers:
             if number == 0:
-                if not bool(fit.search.channels.any(0).all()):
+                if not bool(first.search.channels.any(0).all()):
                     continue  # A law without pairs cannot be fitted.
-                fit.anneal(annealing, self.generator)
             else:
                 fit.layer.reset_parameters()
-                fit.transitions.mass = fit.mass.clone()
-                fit.search.choice = fit.search.draw(self.generator)
-                fit.anneal(without_prior(annealing), self.generator)
-            disentangle(fit, self.generator, max_rounds)
-            fit.search_anew(annealing, self.generator)
+                for part in (fit, first):
+                    part.transitions.mass = part.mass.clone()
+                first.search.choice = first.search.draw(self.generator)
+                steps = without_prior(annealing)
+            first.anneal(steps, self.generator)
+            disentangle(first, self.generator, max_rounds)
+            first.search_anew(annealing, self.generator)
+            if first is not fit:
+                find_graphs(fit.search, fit.evidence(), coarse(annealing),
+                            NUM_RESTARTS, self.generator)
+                fit.anneal(annealing[-NUM_STAGES:], self.generator)
+                fit.search_with_laws(annealing[-1], self.generator)
             found.append(self.judged())
             starts.append(Start(number, found[-1].scores.cost))
             if on_start is not None:
@@ -248,10 +263,10 @@ def later_scores(judge: LawFit) -> Scores:
         width = torch.stack(
             [cauchy_width(part) for part in errors[later.valid].unbind(-1)])
         surprise = (cauchy_nll(errors, width) + evidence.log_scale + log_scale)
-        surprise = surprise.mean(-1) * later.valid
-        nll.append(
-            mean_by_system(surprise.sum(-1), later.valid.sum(-1),
-                           judge.search.system))
+        surprise, valid = (later.by_window(value).sum(-1)
+                           for value in (surprise.mean(-1) * later.valid,
+                                         later.valid))
+        nll.append(mean_by_system(surprise, valid, judge.search.window))
     return Scores(*nll)
 
 
@@ -266,7 +281,7 @@ def seen_transitions(transitions: Transitions) -> Transitions:
 
 def num_seen(transitions: Transitions) -> int:
     """How many transitions are before the gap, or in the first half."""
-    first, total = int((transitions.frame < GAP).sum()), len(transitions.frame)
+    first, total = int(transitions.observed.sum()), len(transitions.frame)
     return first if 0 < first < total else (total + 1) // 2
 
 

@@ -1,7 +1,8 @@
 """Latent graphs: what the logits of the encoder mean."""
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Optional
 
 import torch
@@ -15,14 +16,16 @@ class Latent(torch.nn.Module, ABC):
     Args:
         num_edge_types: Types :math:`K_a \geq 2` of each layer-graph, with null.
         undirected: Whether :meth:`tie` averages both directions' logits.
+        shared: Whether all systems of a batch have one graph, as windows of one
+            recording do, and :meth:`tie` averages their logits.
     """
     one: Tensor
 
-    def __init__(self, num_edge_types: Sequence[int],
-                 undirected: bool = False) -> None:
+    def __init__(self, num_edge_types: Sequence[int], undirected: bool = False,
+                 shared: bool = False) -> None:
         super().__init__()
         self.num_edge_types = check_edge_types(num_edge_types)
-        self.undirected = undirected
+        self.undirected, self.shared = undirected, shared
         #: Probability of each type, for each layer-graph.
         self.prior = check_prior(None, self.num_edge_types)
         # Tells the model's dtype, which it follows.
@@ -84,12 +87,32 @@ class Latent(torch.nn.Module, ABC):
                 edge_type.unbind(-1), self.num_edge_types, strict=True)
         ])
 
-    def tie(self, logits: Tensor, edge_index: Tensor) -> Tensor:
-        """Averages both directions' logits if :obj:`undirected`; all other
-        methods want logits that are tied."""
-        if not self.undirected:
-            return logits
-        return (logits + logits[reverse_edges(edge_index)]) / 2
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Meanwhile, each system has a graph of its own."""
+        shared, self.shared = self.shared, False
+        try:
+            yield
+        finally:
+            self.shared = shared
+
+    def tie(self, logits: Tensor, edge_index: Tensor,
+            batch: Optional[Tensor] = None) -> Tensor:
+        """Averages both directions' logits if :obj:`undirected`, and those of
+        each particle's system :obj:`batch` if :obj:`shared`; all other methods
+        want logits that are tied.
+
+        The mean, not the sum that Bayes' rule has for independent systems:
+        windows of one recording are not independent, sums over many saturate
+        before an encoder has learned, and one that learns by the mean learns
+        how sure it may be."""
+        if self.undirected:
+            logits = (logits + logits[reverse_edges(edge_index)]) / 2
+        if self.shared and batch is not None:
+            number = count_alike(edge_index, batch)
+            mean = logits.unflatten(0, (number, -1)).mean(0)
+            logits = mean.repeat(number, 1)
+        return logits
 
 
 class CategoricalLatent(Latent):
@@ -108,8 +131,8 @@ class CategoricalLatent(Latent):
     """
     def __init__(self, num_edge_types: Sequence[int], drop_null: bool = False,
                  prior: Optional[Sequence[Sequence[float]]] = None,
-                 undirected: bool = False) -> None:
-        super().__init__(num_edge_types, undirected)
+                 undirected: bool = False, shared: bool = False) -> None:
+        super().__init__(num_edge_types, undirected, shared)
         self.drop_null = drop_null
         self.prior = check_prior(prior, self.num_edge_types)
 
@@ -207,6 +230,20 @@ def reverse_edges(edge_index: Tensor) -> Tensor:
     found = key[place] == reverse
     own = torch.arange(key.numel(), device=key.device)
     return torch.where(found, order[place], own)
+
+
+def count_alike(edge_index: Tensor, batch: Tensor) -> int:
+    """The number of systems, which have to share their candidate edges."""
+    number = int(batch.max()) + 1
+    system = torch.arange(number, device=batch.device).unsqueeze(1)
+    num_nodes, first = len(batch) // number, edge_index.chunk(number, 1)[0]
+    edges = (first.unsqueeze(1) + num_nodes * system).flatten(1)
+    particles = system.expand(-1, num_nodes).flatten()
+    if not (particles.equal(batch) and edges.equal(edge_index)):
+        raise ValueError("Systems that share a graph have the same particles "
+                         "and candidate edges, but these differ; leave out "
+                         "shared, or systems of other particles.")
+    return number
 
 
 def check_edge_types(num_edge_types: Sequence[int]) -> list[int]:

@@ -41,11 +41,12 @@ class RelationalAutoEncoder(torch.nn.Module):
         reset(self.encoder)
         reset(self.decoder)
 
-    def encode(self, x: Tensor, edge_index: Tensor) -> Tensor:
+    def encode(self, x: Tensor, edge_index: Tensor,
+               batch: Optional[Tensor] = None) -> Tensor:
         """Logits :obj:`[num_edges, num_logits]` from observed trajectories
-        :obj:`[num_nodes, num_steps, num_features]`."""
+        :obj:`[num_nodes, num_steps, num_features]` of systems :obj:`batch`."""
         logits = self.encoder(self.scaling(x), edge_index)
-        return self.latent.tie(logits, edge_index)
+        return self.latent.tie(logits, edge_index, batch)
 
     def decode(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                pred_steps: int = 1) -> Tensor:
@@ -77,7 +78,7 @@ class RelationalAutoEncoder(torch.nn.Module):
     def infer(self, data: Data) -> tuple[Tensor, list[Tensor]]:
         """The most probable graph and the posterior, by one pass."""
         with _inference(self):
-            logits = self.encode(data.x, data.edge_index)
+            logits = self.encode(data.x, data.edge_index, data.get('batch'))
         if not bool(logits.isfinite().all()):
             # NaN, too, has an argmax: it must not become a graph.
             raise ValueError("The logits of this model are not finite; check "

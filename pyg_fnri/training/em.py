@@ -120,6 +120,7 @@ class ExpectationMaximisation:
             self, guess: RelationalInference,
             motion: dict[str, Any]) -> tuple[RelationalInference, pd.DataFrame]:
         module = guess.with_laws(**motion)
+        module.model.latent.shared |= self.settings.shared
         systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
         log.info(
             'Laws and graphs of %d training systems (accuracies for '

@@ -104,12 +104,18 @@ class RelationalInference(pl.LightningModule):
         """The graph to predict with, and its posterior; None if given."""
         return self.model.infer(batch)
 
+    def _logits(self, batch: Data) -> Tensor:
+        return self.model.encode(batch.x, batch.edge_index, batch.get('batch'))
+
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         recipe, latent = self.recipe, self.model.latent
         batch = recipe.augment(batch, self.generator)
-        logits = self.model.encode(batch.x, batch.edge_index)
+        logits = self._logits(batch)
+        # Of the one graph that all systems share, or one of each.
+        number = batch.num_graphs if latent.shared else 1
+        logits = logits[:len(logits) // number]
         edge_attr = latent.sample(logits, recipe.tau, recipe.hard,
-                                  self.generator)
+                                  self.generator).repeat(number, 1)
         nll = recipe.reconstruction(self.model, batch,
                                     per_mass(edge_attr, batch), self.generator)
         kl = kl_divergence(latent.kl(logits), batch.num_nodes)
@@ -151,7 +157,10 @@ class RelationalInference(pl.LightningModule):
         latent, layer = self.model.latent, self.model.decoder.layer
         if not isinstance(layer, ForceLawDecoder) or self.config.laws is None:
             raise TypeError('Only force laws have terms; see with_laws.')
-        options = {**self.config.options, 'undirected': latent.undirected}
+        options = {
+            **self.config.options, 'undirected': latent.undirected,
+            'shared': latent.shared
+        }
         laws = {
             **self.config.laws, 'terms': list(layer.terms),
             'num_knots': layer.law.num_knots
@@ -287,13 +296,13 @@ class SupervisedInference(RelationalInference):
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         batch = self.recipe.augment(batch, self.generator)
-        logits = self.model.encode(batch.x, batch.edge_index)
+        logits = self._logits(batch)
         loss = self._cross_entropy(logits, batch)
         self.log('train_loss', loss, batch_size=batch.num_graphs)
         return loss + self._penalty()
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        logits = self.model.encode(batch.x, batch.edge_index)
+        logits = self._logits(batch)
         if self.target in batch:
             self.log('val_loss', self._cross_entropy(logits, batch),
                      batch_size=batch.num_graphs, sync_dist=True)

@@ -56,6 +56,7 @@ class Recipe(ABC):
         l2: Weight of the encoder's squared weights in the loss.
         drop_null: Whether type 0 of each layer-graph has no network.
         undirected: Whether both directions of a pair are one interaction.
+        shared: Whether all systems, of the same particles, have one graph.
         null_prior: Prior of type 0 in each layer-graph; uniform by default.
         encoder: `mlp`, or `cnn`, convolutions over time, of any length.
         decoder: `mlp`, or `gru`, which remembers the states before.
@@ -73,6 +74,7 @@ class Recipe(ABC):
     l2: float = 0.0
     drop_null: bool = False
     undirected: bool = False
+    shared: bool = False
     null_prior: Optional[Sequence[float]] = None
     encoder: str = 'mlp'
     decoder: str = 'mlp'
@@ -99,7 +101,10 @@ class Recipe(ABC):
     def build(self, model: type[NRI], in_channels: int, num_steps: int,
               num_edge_types: Sequence[int]) -> RelationalAutoEncoder:
         """A new model of the given class."""
-        latent: dict[str, Any] = {'undirected': self.undirected}
+        latent: dict[str, Any] = {
+            'undirected': self.undirected,
+            'shared': self.shared
+        }
         if self.null_prior is not None:
             if 'prior' not in model.latent_options:
                 raise ValueError(f'{model.__name__} takes no null_prior.')
@@ -330,6 +335,7 @@ class EMSettings:
             simulation's. Where it is 0 or unknown, the data tell of walls.
         terms: What may be added to central laws: names of terms, 'one-way',
             'finer-tables', or 'auto' for all; empty for none.
+        shared: Whether all systems, of the same particles, have one graph.
     """
     num_fitted: int = 1_000
     num_pilot: int = 100
@@ -339,6 +345,7 @@ class EMSettings:
     interval: Optional[float] = None
     half_width: Optional[float] = None
     terms: Sequence[str] = ('auto', )
+    shared: bool = False
 
     def __post_init__(self) -> None:
         _check(self, lambda v: v >= 1, 'at least 1', 'num_fitted', 'num_pilot',

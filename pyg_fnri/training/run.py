@@ -14,6 +14,8 @@ from torch_geometric.data import InMemoryDataset
 
 from pyg_fnri.datasets.spec import check_directions
 from pyg_fnri.datasets.stored import check_writable
+from pyg_fnri.inference import shared_graph
+from pyg_fnri.loader import SystemLoader
 from pyg_fnri.training.checkpoints import load_checkpoint
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.em import ExpectationMaximisation
@@ -71,6 +73,9 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
                      f'parameters; {len(train):,} training systems; results in '
                      f'{out}')
         best = train_module(trainer, module, train, val, first, last)
+        if em is None and best.model.latent.shared:
+            # Warns where systems are sure of other graphs.
+            shared_graph(best.model, SystemLoader(val, 500))
         return best if em is None else em.run(best, resume)
 
 

@@ -6,6 +6,8 @@ from known_laws import share_right
 from torch_geometric.data import Batch, Data
 
 from pyg_fnri.inference import AnnealingStep, refine, sample_posterior
+from pyg_fnri.inference.evidence import find_choices
+from pyg_fnri.inference.smoothing import follow
 
 
 def noisy(systems, size):
@@ -115,3 +117,46 @@ def test_samples_tell_noise_from_forces(systems, make_model, flip):
     assert not all(map(torch.equal, runs[1].posterior, runs[2].posterior))
     with pytest.raises(ValueError, match='burn_in'):
         sample_posterior(model, batch, burn_in=0)
+
+
+@pytest.fixture
+def windows(simulate_systems):
+    """One system of springs and charges in twelve noisy windows."""
+    *_, whole = simulate_systems(6, 5)
+    x = whole.x + 0.01 * whole.x.std((0, 1)) * torch.randn_like(whole.x)
+    return Batch.from_data_list([
+        Data(x=x[:, k:k + 4], edge_index=whole.edge_index,
+             edge_label=whole.edge_label) for k in range(0, 48, 4)
+    ])
+
+
+@pytest.mark.parametrize('laws', [True, None], ids=['laws', 'network'])
+def test_windows_that_share_a_graph_are_one_system(windows, make_model, laws):
+    model = make_model(torch.zeros_like(windows.edge_label), confidence=0.0,
+                       laws=laws)
+    model.latent.shared = True
+    found = refine(model, windows)
+    for part in (found.edge_type, *found.posterior):
+        first, *others = part.chunk(12)
+        assert all(other.equal(first) for other in others)
+    if laws:
+        model.latent.shared = False
+        alone = refine(model, windows).edge_type
+        assert share_right(alone, windows.edge_label) < 0.8
+        assert share_right(found.edge_type, windows.edge_label) == 1
+
+
+def test_no_force_acts_between_windows(windows, make_model):
+    model = make_model(windows.edge_label)
+    layer, (one, *_) = model.decoder.layer, windows.to_data_list()
+    choices = find_choices(one.edge_index, True)
+    frames = [windows.x[:, :3], windows.x[:, 2:]]
+    out = follow(frames, choices, layer, num_windows=12)
+    assert out.change.size(1) == 12 * 3
+    assert out.observed.sum() == 12 * 2 and out.observed[:24].all()
+    # Of each window by itself, in order.
+    apart = follow(frames, find_choices(windows.edge_index, True), layer)
+    assert out.by_window(out.change).equal(apart.change)
+    assert out.by_window(out.path.position).equal(apart.path.position)
+    assert (out.frame.diff() > 3).sum() == 12 + 11
+    assert apart.by_window(apart.change) is apart.change

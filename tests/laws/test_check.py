@@ -177,3 +177,12 @@ def test_a_continuation_is_needed(lawful, check):
     data.y = data.y[:, :1]
     with pytest.raises(ValueError, match='continuation y'):
         check(data)
+
+
+def test_systems_that_share_no_graph_are_told(make_model, lawful):
+    model = make_model(lawful.edge_label)
+    model.decoder = true_decoder(model, Misspecified().forces)
+    model.latent.shared = True
+    result = check_laws(model, lawful)
+    assert result.numbers['apart'] < result.numbers['laws'] - 1
+    assert 'Systems seem not to share a graph' in str(result)

@@ -1,6 +1,7 @@
 import itertools
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from known_laws import LAWS
@@ -13,10 +14,12 @@ from pyg_fnri.laws import discover_force_laws
 from pyg_fnri.laws.fit import LawFit, State
 from pyg_fnri.laws.starts import align, held_out_scores
 from pyg_fnri.metrics.relabelling import all_joint_types
-from pyg_fnri.nn import (CategoricalLatent, RelationalAutoEncoder,
-                         RolloutDecoder, SigmoidLatent, StandardScaling)
+from pyg_fnri.nn import (CategoricalLatent, ForceLaw, ForceLawDecoder,
+                         RelationalAutoEncoder, RolloutDecoder, SigmoidLatent,
+                         StandardScaling, UniformEncoder)
 from pyg_fnri.nn.rate_law import rate_laws
-from pyg_fnri.simulation import Kuramoto
+from pyg_fnri.simulation import Charge, Kuramoto, Spring, simulate
+from pyg_fnri.transforms import SplitTrajectory
 
 FEW = [AnnealingStep(0.1, 0.5)]
 
@@ -216,3 +219,47 @@ def test_terms_that_are_not_known(batch, make_blank):
     with pytest.raises(ValueError, match='take auto, or some of transverse'):
         discover_force_laws(make_blank(opinion), batch, generator(),
                             terms=['friction'])
+
+
+def recording(forces, num_windows, seed):
+    """Noisy windows of eight frames of five particles, one graph in all: five
+    pairs under each force."""
+    rng = np.random.default_rng(100 + seed)
+    z = np.zeros((1, len(forces), 5, 5), bool)
+    for layer in z[0]:
+        i, j = np.tril_indices(5, -1)
+        chosen = rng.permutation(10)[:5]
+        layer[i[chosen], j[chosen]] = layer[j[chosen], i[chosen]] = True
+    run = simulate(forces, 1, 5, seed=seed, interactions=z,
+                   num_steps=100 * (8 * num_windows + 1))
+    x = np.concatenate([run.position, run.velocity], -1)[0]
+    x += 0.02 * x.std((0, 1)) * rng.normal(size=x.shape)
+    split = SplitTrajectory(4)
+    return Batch.from_data_list([
+        split(from_trajectory(part, z[0].astype(int)))
+        for part in np.split(x[:, :8 * num_windows], num_windows, 1)
+    ])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('forces, num_windows, seed',
+                         [([Spring()], 32, 1), ([Spring(), Charge()], 48, 1)],
+                         ids=['springs', 'both'])
+def test_windows_that_share_a_graph_tell_it(forces, num_windows, seed):
+    data = recording(forces, num_windows, seed)
+    share = {}
+    for shared in (True, False):
+        latent = CategoricalLatent([2] * len(forces), drop_null=True,
+                                   undirected=True, shared=shared)
+        layer = ForceLawDecoder(ForceLaw(len(forces)),
+                                StandardScaling(4).fit(data.x), half_width=5.0)
+        model = RelationalAutoEncoder(UniformEncoder(latent.num_logits), latent,
+                                      RolloutDecoder(layer), layer.scaling)
+        history = []
+        discover_force_laws(model, data, generator(), terms=(),
+                            on_iteration=history.append)
+        found = history[-1].edge_type
+        share[shared] = max(
+            (found[:, list(order)] == data.edge_label).all(-1).double().mean()
+            for order in itertools.permutations(range(len(forces))))
+    assert share[True] == 1 and share[False] < 0.95

@@ -96,6 +96,27 @@ def test_tie_averages_both_directions(latent):
     assert latent.tie(logits, edge_index) is logits
 
 
+def test_a_shared_graph_has_the_mean_logits_of_all_systems():
+    latent = CategoricalLatent([2, 2], undirected=True, shared=True)
+    single = fully_connected(3)[:, [0, 1, 2, 4]]
+    edge_index = torch.cat([single, single + 3], 1)
+    batch, logits = torch.tensor([0, 0, 0, 1, 1, 1]), torch.randn(8, 4)
+    tied = latent.tie(logits, edge_index, batch)
+    latent.shared = False
+    each = latent.tie(logits, edge_index, batch)
+    assert tied.equal(((each[:4] + each[4:]) / 2).repeat(2, 1))
+    latent.shared = True
+    with latent.apart():
+        assert latent.tie(logits, edge_index, batch).equal(each)
+    assert latent.shared
+    # Other edges, and a particle more of none.
+    other, larger = edge_index.clone(), torch.tensor([0, 0, 0, 1, 1, 1, 1])
+    other[:, 4:] = other[:, 4:].flip(0)
+    for wrong in ((other, batch), (edge_index, larger)):
+        with pytest.raises(ValueError, match='same particles and candidate'):
+            latent.tie(logits, *wrong)
+
+
 # Samples ####################################################################
 
 

@@ -52,6 +52,29 @@ def test_loss_is_reconstruction_and_divergence_per_particle(train):
     assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
+def test_one_graph_predicts_all_systems_that_share_it(train):
+    module = build(train, options={'shared': True}).eval()
+    batch, seen = next(iter(SystemLoader(train, batch_size=16))), []
+    reconstruction = type(module.recipe).reconstruction
+
+    def spy(recipe, model, data, edge_attr, *args):
+        seen.append(edge_attr)
+        return reconstruction(recipe, model, data, edge_attr, *args)
+
+    logged = {}
+    module.log_dict = lambda values, batch_size: logged.update(values)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(module.recipe), 'reconstruction', spy)
+        module.training_step(batch, 0)
+    first, *others = seen[0].chunk(16)
+    assert all(other.equal(first) for other in others)
+    # There is one divergence as well.
+    model = module.model
+    logits = model.encode(batch.x, batch.edge_index, batch.batch)
+    kl = model.latent.kl(logits[:20]).sum() / (16 * 5)
+    assert logged['train_kl'].item() == pytest.approx(kl.item(), rel=1e-5)
+
+
 def test_labels_never_influence_training(train):
     states = []
     for kept in (True, False):
