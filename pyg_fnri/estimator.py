@@ -5,6 +5,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, Optional, Union
 
@@ -247,7 +248,11 @@ class GraphEstimator:
              source: Source) -> RelationalInference:
         """The laws that hold, or what predicts held-out systems best."""
         interval = frame_interval(source.description, train) or 1.0
-        shared: dict[str, Any] = {'undirected': not self.directed}
+        one_graph = self.shared or _are_windows_of_one(train, val, test)
+        shared: dict[str, Any] = {
+            'undirected': not self.directed,
+            'shared': one_graph
+        }
         config = Config(
             train.num_node_features, train[0].x.size(1), [2], recipe='laws',
             seed=self.seed, data={
@@ -313,7 +318,8 @@ class GraphEstimator:
             _check_sizes(self.module.units, dataset._data.x)
             out = copy.copy(self)
             out.about = {**self.about, 'source': source.name, 'split': None}
-            return out._foresee(dataset)._infer(dataset, self.shared)
+            with out._apart():
+                return out._foresee(dataset)._infer(dataset, self.shared)
 
     @property
     def check(self) -> Optional[LawCheck]:
@@ -363,7 +369,8 @@ class GraphEstimator:
         with tempfile.TemporaryDirectory() as root:
             source = Source.of(data, root, False, self.seed, options)
             dataset = source.open_whole(self.module.config.num_observed)
-            return copy.copy(self)._foresee(dataset).about['score']
+            with self._apart():
+                return copy.copy(self)._foresee(dataset).about['score']
 
     def pictures(self, stay: float = 0.5) -> dict[str, Figure]:
         """The graph of the first system, how probable its interactions are,
@@ -483,6 +490,11 @@ class GraphEstimator:
 
     def _has_laws(self) -> bool:
         return isinstance(self.module.model.decoder.layer, ForceLawDecoder)
+
+    def _apart(self) -> AbstractContextManager:
+        """Others have a graph each, unless all are to share one."""
+        latent = self.module.model.latent
+        return nullcontext() if self.shared else latent.apart()
 
     def _frames(self) -> Optional[int]:
         """How many frames the encoder takes; None without one."""
@@ -614,6 +626,15 @@ def _open_splits(source: Source) -> tuple[Systems, Systems, Systems]:
     for part in (train, val, test):
         part.transform = _split(part)
     return train, val, test
+
+
+def _are_windows_of_one(*splits: Systems) -> bool:
+    """Whether all are windows of one recording, of the same particles."""
+    names = [name for part in splits for name in part.system_names]
+    particles = [of for part in splits for of in part.particle_names]
+    recordings = {str(name).rpartition('/')[0] for name in names}
+    return len(recordings) == 1 and '' not in recordings and all(
+        of == particles[0] for of in particles)
 
 
 def _split(dataset: Systems) -> SplitTrajectory:

@@ -18,7 +18,7 @@ from torch_geometric.utils import scatter
 from pyg_fnri.inference import infer_graph
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import (EdgeAccuracy, agreement, linear_rollout,
-                              posterior_entropy)
+                              posterior_entropy, static_rollout)
 from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.plot.style import COLORS, INK, make_panels
 from pyg_fnri.training import Config, RelationalInference, fit
@@ -32,6 +32,8 @@ MOST_COMPARED = 10_000
 USED_SHARE, USED_WORTH = 0.01, 1.01
 #: By how much the logarithm of errors has to fall for more layers of laws.
 WORTH = 0.2
+#: Share of the error of no change that leaves nothing for further laws.
+NOTHING = 1e-3
 AGREEMENT = 'agreement', 'agreement_by_chance', 'agreement_adjusted'
 
 
@@ -192,9 +194,15 @@ def _measure(module: RelationalInference,
     graphs = types, None, _shuffled(types, batch)
     error, linear, shuffled = (_error(module, batch, graph, steps).numpy()
                                for graph in graphs)
+    burn_in = module.model.decoder.burn_in
+    y = module.units(batch.y)[:, burn_in - 1:]
+    static = _log_error(static_rollout(y, steps), y, batch).numpy()
+    check = module.check
+    holds = check is not None and check.holds and (
+        check.tells or np.median(error - static) < math.log(NOTHING))
     return dict(error=error, linear=linear, shuffled=shuffled, types=types,
                 entropy=np.mean(entropy), num_used=num_used, accuracy=accuracy,
-                holds=module.check is not None and module.check.tells)
+                holds=holds)
 
 
 def _error(module: RelationalInference, batch: Batch, types: Optional[Tensor],
@@ -211,6 +219,10 @@ def _error(module: RelationalInference, batch: Batch, types: Optional[Tensor],
                                  edge_attr).decode(batch.y, batch.edge_index,
                                                    edge_attr, steps)
         predicted = module.units(predicted)[:, first:]
+    return _log_error(predicted, y, batch)
+
+
+def _log_error(predicted: Tensor, y: Tensor, batch: Batch) -> Tensor:
     square = (predicted - y[:, 1:]).square().mean(dim=(1, 2)).double()
     mean = scatter(square, batch.batch, reduce='mean')
     # A rollout that diverges is infinitely wrong; no error has no logarithm.
