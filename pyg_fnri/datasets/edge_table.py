@@ -65,7 +65,7 @@ def edges_of_systems(
     systems: Sequence[Data]
 ) -> tuple[list[np.ndarray], Optional[list[np.ndarray]]]:
     """Candidate edges of each system, bool `[N, N]`, and their true types,
-    `[L, N, N]`, if all systems know them; row = receiver."""
+    `[L, N, N]`, if they know them; row = receiver."""
     found = []
     for of in systems:
         edges = of.get('edge_index')
@@ -77,8 +77,12 @@ def edges_of_systems(
             for types in (candidate, label)
         ])
     edges, types = map(list, zip(*found))
-    known = all(of.get('edge_label') is not None for of in systems)
-    return [matrix[0] > 0 for matrix in edges], types if known else None
+    known = [of.get('edge_label') is not None for of in systems]
+    if len({*known}) > 1:
+        raise ValueError(f'System {known.index(False)} has no edge_label, but '
+                         f'system {known.index(True)} has; give it to all, or '
+                         f'to none.')
+    return [matrix[0] > 0 for matrix in edges], types if known[0] else None
 
 
 def count_types(types: Sequence[np.ndarray]) -> list[int]:

@@ -22,6 +22,8 @@ TABLES = ('.csv', '.csv.gz', '.tsv', '.txt', '.parquet')
 ARRAYS = ('.npy', '.npz')
 #: By how much of a time step times may be off, since files round them.
 TOLERANCE = 0.05
+#: Dates that are numbers, by how many digits these have.
+DATES = {8: '%Y%m%d', 12: '%Y%m%d%H%M', 14: '%Y%m%d%H%M%S'}
 #: Columns of degrees; the radius of the Earth, in m.
 LONGITUDE = r'(.*[^a-z])?(longitude|long?|lng)([^a-z].*)?'
 LATITUDE = r'(.*[^a-z])?(latitude|lat)([^a-z].*)?'
@@ -436,7 +438,15 @@ def _clock(times: pd.Series) -> np.ndarray:
         times = times - times.min()
     if times.dtype.kind == 'm':
         times = times.dt.total_seconds()
-    return numbers(times)
+    clock = numbers(times)
+    texts = pd.Series(clock).drop_duplicates().map('{:.0f}'.format)
+    form = DATES.get(max(map(len, texts), default=0))
+    if form and pd.to_datetime(texts, format=form,
+                               errors='coerce').notna().all():
+        raise ValueError(f'Times such as {texts[0]} look like dates, and '
+                         f'months are no number; write them as 2024-05-31 '
+                         f'12:00:00, or count from 0.')
+    return clock
 
 
 def _frames(rows: pd.DataFrame,
