@@ -1,6 +1,7 @@
 """Interaction graphs in other libraries' terms: matrices, pandas, networkx."""
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -145,7 +146,7 @@ def to_networkx(data: Data, edge_type: Tensor,
     table = to_pandas(data, edge_type, names, probability, systems, particles)
     graph = nx.MultiGraph() if undirected else nx.MultiDiGraph()
     for i, (system, own) in enumerate(_nodes(data, systems, particles)):
-        graph.add_node(i, system=system, particle=own)
+        graph.add_node(i, system=readable(system), particle=readable(own))
     ends = data.edge_index.repeat_interleave(edge_type.size(1), 1).tolist()
     keys = zip(*ends, table['layer'])
     found = dict(zip(keys, zip(table['type'], table['probability'])))
@@ -169,9 +170,18 @@ def to_networkx(data: Data, edge_type: Tensor,
             continue
         if not np.isnan(value):
             attributes['probability'] = value
-        graph.add_edge(sender, receiver, key=layer, layer=layer, type=kind,
-                       id=f'{sender}-{receiver}-{layer}', **attributes)
+        graph.add_edge(sender, receiver, key=layer, layer=readable(layer),
+                       id=readable(f'{sender}-{receiver}-{layer}'), type=kind,
+                       **attributes)
     return graph
+
+
+def readable(name: Any) -> Any:
+    """A name without the control characters that XML and fonts lack."""
+    if not isinstance(name, str):
+        return name
+    return re.sub('[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]',
+                  '\ufffd', name)
 
 
 def _check_shapes(edge_index: Tensor, edge_type: Tensor) -> None:

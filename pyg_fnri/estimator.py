@@ -25,7 +25,9 @@ from pyg_fnri.datasets.particle_systems import find_system
 from pyg_fnri.datasets.spec import (OWN_UNIT, Systems, describe_files,
                                     frame_interval, open_dataset,
                                     remembered_reading)
-from pyg_fnri.datasets.stored import check_choice, check_writable, write_text
+from pyg_fnri.datasets.stored import (check_choice, check_writable, loaded,
+                                      write_table, write_tensors, write_text,
+                                      written_together)
 from pyg_fnri.datasets.trajectory_table import table_of_xarray
 from pyg_fnri.evaluation.law_curves import LawCurves, law_curves
 from pyg_fnri.evaluation.page import make_page, make_summary
@@ -91,12 +93,12 @@ def load(path: Union[str, os.PathLike]) -> 'GraphEstimator':
     if not os.path.isdir(path):
         return GraphEstimator()._of(load_checkpoint(os.fspath(path)))
     module = load_checkpoint(os.path.join(path, MODEL))
-    stored = torch.load(os.path.join(path, SYSTEMS), weights_only=True)
-    out = GraphEstimator(**stored['settings'])._of(module)
-    out.data, out.held_out = ([Data.from_dict(of) for of in stored[name]]
-                              for name in ('data', 'held_out'))
-    out.systems, out.particles = stored['systems'], stored['particles']
-    out.about = stored['about']
+    with loaded(os.path.join(path, SYSTEMS), 'infer graphs again') as stored:
+        out = GraphEstimator(**stored['settings'])._of(module)
+        out.data, out.held_out = ([Data.from_dict(of) for of in stored[name]]
+                                  for name in ('data', 'held_out'))
+        out.systems, out.particles = stored['systems'], stored['particles']
+        out.about = stored['about']
     return out
 
 
@@ -416,15 +418,15 @@ class GraphEstimator:
         tables, pictures = {'edges.csv': self.graph}, self.pictures(stay)
         if self._are_windows():
             tables['changes.csv'] = self.changes(stay)
-        with tempfile.TemporaryDirectory(dir=out) as folder:
+        with written_together(out, RESULTS) as folder:
 
             def place(name: str) -> str:
                 return os.path.join(folder, name)
 
             save_checkpoint(self.module, place(MODEL))
-            torch.save(self._stored(), place(SYSTEMS))
+            write_tensors(place(SYSTEMS), self._stored())
             for name, table in tables.items():
-                table.to_csv(place(name), index=False)
+                write_table(place(name), table)
             nx.write_graphml(self.network(), place('graphs.graphml'),
                              edge_id_from_attribute='id')
             if (laws := self.laws) is not None:
@@ -433,12 +435,6 @@ class GraphEstimator:
                 figure.savefig(place(f'{name}.png'))
             write_text(place('summary.txt'), f'{self}\n')
             write_text(place('report.html'), make_page(self, pictures))
-            for name in RESULTS:
-                old, new = os.path.join(out, name), place(name)
-                if os.path.exists(new):
-                    os.replace(new, old)
-                elif os.path.exists(old):
-                    os.remove(old)  # Of other systems, replaced by nothing.
 
     def __repr__(self) -> str:
         if not hasattr(self, 'module'):

@@ -106,6 +106,18 @@ def test_directions_that_disagree_are_settled(make_system, types, probability,
     assert found == ([] if expected is None else [expected])
 
 
+def test_graphml_holds_any_name(batch, tmp_path):
+    names = ['a\0\x1bb', 'δ\ud800', '<&"\'>', '名\ufffe', -3]
+    graph = to_networkx(batch, torch.ones(8, 2, dtype=torch.long),
+                        ['$\x01', '\n'], particles=[names[:3], names[3:]])
+    nx.write_graphml(graph, tmp_path / 'a', edge_id_from_attribute='id')
+    back = nx.read_graphml(tmp_path / 'a', force_multigraph=True)
+    assert [particle for _, particle in back.nodes(data='particle')
+            ] == ['a\ufffd\ufffdb', 'δ\ufffd', '<&"\'>', '名\ufffd', -3]
+    layers = {layer for _, _, layer in back.edges(data='layer')}
+    assert layers == {'$\ufffd', '\n'}
+
+
 def test_graphml_brings_everything_back(batch, tmp_path):
     graph = to_networkx(batch, torch.randint(3, (8, 2)), NAMES,
                         torch.rand(8, 2), ['A', 'B'], undirected=True)

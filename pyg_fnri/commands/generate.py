@@ -89,7 +89,7 @@ def print_card(splits: Sequence[ParticleSystems]) -> None:
     from pyg_fnri.evaluation.evaluate import HORIZONS
     from pyg_fnri.evaluation.report import ROLLOUT_MSE
     train, _, test = splits
-    console = Console(soft_wrap=True)
+    console = Console(soft_wrap=True, markup=False, emoji=False)
     console.print(
         f'{train.name}: {train.system}; {train.num_particles} particles, '
         f'{train.x.shape[1]} frames, {train.frame_interval:g} s apart, seed '

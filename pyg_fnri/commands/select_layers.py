@@ -53,7 +53,8 @@ def main(argv: Optional[list[str]] = None) -> None:
     args = parser.parse_args(argv)
     import torch
 
-    from pyg_fnri.datasets.stored import check_writable, written_whole
+    from pyg_fnri.datasets.stored import (check_writable, write_picture,
+                                          write_table)
     from pyg_fnri.selection import plot_selection, select_layers
     from pyg_fnri.training import Config
     from pyg_fnri.transforms import SplitTrajectory
@@ -83,7 +84,6 @@ def main(argv: Optional[list[str]] = None) -> None:
     print(found.table.round(3).T.to_string())
     print('Recommended: --num-edge-types', *found.recommended)
     print(*(f'Warning: {warning}' for warning in found.warnings), sep='\n')
-    with written_whole(os.path.join(run.out, 'selection.csv')) as part:
-        found.table.to_csv(part, index=False)
-    with written_whole(os.path.join(run.out, 'selection.png')) as part:
-        plot_selection(found.table).savefig(part, format='png')
+    write_table(os.path.join(run.out, 'selection.csv'), found.table)
+    write_picture(os.path.join(run.out, 'selection.png'),
+                  plot_selection(found.table))

@@ -108,8 +108,8 @@ def go_on(args: argparse.Namespace, words: Sequence[str]) -> str:
     options, command = vars(args), shlex.join(['pyg-fnri', 'train', *words])
     out = Path(options.get('out', Run.out))
     note = out / 'command.txt'
-    begun = options.get('resume') or (note.exists()
-                                      and note.read_text() == f'{command}\n')
+    begun = options.get('resume') or (note.exists() and note.read_text('utf-8')
+                                      == f'{command}\n')
     if begun and any([*out.rglob('last.ckpt'), *out.rglob('laws.ckpt')]):
         command = command.replace(' --overwrite', '')
         return f"go on with: {command}{' --resume' * ('resume' not in options)}"

@@ -13,8 +13,9 @@ from torch_geometric.data import Data
 
 from pyg_fnri.convert import to_adjacency
 from pyg_fnri.data import fully_connected
-from pyg_fnri.datasets.reading import (Name, Recording, Source, check_columns,
-                                       load, number_names, numbers)
+from pyg_fnri.datasets.reading import (Name, Recording, Source, as_name,
+                                       check_columns, load, number_names,
+                                       numbers)
 
 
 def candidate_edges(source: Source,
@@ -64,7 +65,7 @@ def edges_of_systems(
     systems: Sequence[Data]
 ) -> tuple[list[np.ndarray], Optional[list[np.ndarray]]]:
     """Candidate edges of each system, bool `[N, N]`, and their true types,
-    `[L, N, N]`, if all systems know them; row = receiver."""
+    `[L, N, N]`, if they know them; row = receiver."""
     found = []
     for of in systems:
         edges = of.get('edge_index')
@@ -76,8 +77,12 @@ def edges_of_systems(
             for types in (candidate, label)
         ])
     edges, types = map(list, zip(*found))
-    known = all(of.get('edge_label') is not None for of in systems)
-    return [matrix[0] > 0 for matrix in edges], types if known else None
+    known = [of.get('edge_label') is not None for of in systems]
+    if len({*known}) > 1:
+        raise ValueError(f'System {known.index(False)} has no edge_label, but '
+                         f'system {known.index(True)} has; give it to all, or '
+                         f'to none.')
+    return [matrix[0] > 0 for matrix in edges], types if known[0] else None
 
 
 def count_types(types: Sequence[np.ndarray]) -> list[int]:
@@ -104,28 +109,35 @@ def _pairs(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     keys = ['sender', 'receiver', *{'system'} & {*table.columns}]
     check_columns(table, keys)
-    named = {}
-    for key in keys:
-        code, names = number_names(table[key])
-        named[key] = np.array(names, dtype=object)[code]
+    named = {key: number_names(table[key]) for key in keys}
     every = np.arange(len(table))
-    rows_of = {recording.name: every for recording in recordings}
+    rows_of = dict.fromkeys(range(len(recordings)), every)
     if 'system' in named:
-        groups = pd.Series(every).groupby(named['system']).indices
-        unknown = groups.keys() - rows_of.keys()
-        if unknown:
+        code, names = named['system']
+        number = _find(names, [recording.name for recording in recordings])
+        if (number < 0).any():
             raise ValueError(f'The table of edges names a system '
-                             f'{min(unknown, key=str)!r}, which is none of the '
-                             f'{len(recordings)} systems.')
-        rows_of = groups
-    for recording in recordings:
-        rows = rows_of.get(recording.name, every[:0])
-        number = pd.Index(recording.particles, dtype=object)
-        receiver, sender = (number.get_indexer(named[end][rows])
-                            for end in ('receiver', 'sender'))
+                             f'{names[number.argmin()]!r}, which is none of '
+                             f'the {len(recordings)} systems.')
+        rows_of = pd.Series(every).groupby(number[code]).indices
+    for k, recording in enumerate(recordings):
+        rows, ends = rows_of.get(k, every[:0]), []
+        for code, names in (named['receiver'], named['sender']):
+            used, place = np.unique(code[rows], return_inverse=True)
+            found = _find([names[n] for n in used], recording.particles)
+            ends.append(found[place])
+        receiver, sender = ends
         unknown = (receiver < 0) | (sender < 0)
         if unknown.any():
             raise ValueError(f'Row {rows[unknown.argmax()]} of the table of '
                              f'edges names a particle that is none of system '
                              f'{recording.name!r}.')
         yield rows, receiver, sender
+
+
+def _find(names: Sequence[Name], known: Sequence[Name]) -> np.ndarray:
+    """Where names are among known ones, or else numbers alike; or -1."""
+    place = {as_name(name): k for k, name in enumerate(known)}
+    place |= {name: k for k, name in enumerate(known)}
+    found = [place.get(name, place.get(as_name(name), -1)) for name in names]
+    return np.array(found, dtype=np.int64)

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from pyg_fnri.data import axis_order
 from pyg_fnri.datasets.options import ReadingOptions
-from pyg_fnri.datasets.stored import Name
+from pyg_fnri.datasets.stored import FORMULA, Name
 
 Source = Union[str, os.PathLike, pd.DataFrame, np.ndarray, Sequence[Data]]
 
@@ -22,6 +22,8 @@ TABLES = ('.csv', '.csv.gz', '.tsv', '.txt', '.parquet')
 ARRAYS = ('.npy', '.npz')
 #: By how much of a time step times may be off, since files round them.
 TOLERANCE = 0.05
+#: Dates that are numbers, by how many digits these have.
+DATES = {8: '%Y%m%d', 12: '%Y%m%d%H%M', 14: '%Y%m%d%H%M%S'}
 #: Columns of degrees; the radius of the Earth, in m.
 LONGITUDE = r'(.*[^a-z])?(longitude|long?|lng)([^a-z].*)?'
 LATITUDE = r'(.*[^a-z])?(latitude|lat)([^a-z].*)?'
@@ -289,20 +291,31 @@ def load(source: Any, names: Sequence[str] = ()) -> Any:
 
 def _read_text(path: str, names: Sequence[str]) -> pd.DataFrame:
     """Cells between commas, semicolons or tabs; decimal commas beside the
-    latter; and rows of DeepLabCut."""
+    latter; and rows of DeepLabCut. Names are numbers, if they look like it."""
     opened = gzip.open if path.lower().endswith('.gz') else open
     with opened(path, 'rt', encoding='utf-8', errors='replace') as file:
         lines = [next(file, '') for _ in range(5)]
     sep = max('\t;,', key=lines[0].count)
     if lines[0].startswith('scorer,'):
-        return _read_deeplabcut(path,
-                                [line.partition(',')[0]
-                                 for line in lines].index('coords'))
-    cells = ' '.join(lines[1:]).replace(sep, ' ').split()
-    decimal = ',' if sep != ',' and any(
-        re.fullmatch(r'-?\d+,\d+', cell) for cell in cells) else '.'
-    return pd.read_csv(path, sep=sep, decimal=decimal, low_memory=False,
-                       dtype=dict.fromkeys(names, str))
+        table = _read_deeplabcut(path,
+                                 [line.partition(',')[0]
+                                  for line in lines].index('coords'))
+    else:
+        cells = ' '.join(lines[1:]).replace(sep, ' ').split()
+        decimal = ',' if sep != ',' and any(
+            re.fullmatch(r'-?\d+,\d+', cell) for cell in cells) else '.'
+        table = pd.read_csv(path, sep=sep, decimal=decimal, low_memory=False,
+                            dtype=dict.fromkeys(names, str))
+    for name in {*names} & {*table}:
+        texts = table[name].dropna().unique()
+        typed = {
+            text:
+            as_name(
+                text[1:] if text[0] == "'" and FORMULA.match(text) else text)
+            for text in texts
+        }
+        table[name] = table[name].map(typed)
+    return table
 
 
 def _read_deeplabcut(path: str, last: int) -> pd.DataFrame:
@@ -362,10 +375,17 @@ def as_floats(array: np.ndarray) -> np.ndarray:
 
 
 def number_names(column: pd.Series) -> tuple[np.ndarray, list[Any]]:
-    """Numbers the names in a column: whole numbers first, then words."""
+    """Numbers the names in a column: whole numbers first, then words. Text
+    alone stays as it is; among numbers, it may be one, as pandas reads them."""
     code, unique = pd.factorize(column)
-    names = [as_name(value) for value in unique]
-    order = sorted({*names}, key=lambda name: (isinstance(name, str), name))
+    names = [*unique]
+    if not all(isinstance(name, str) for name in names):
+        names = [as_name(name) for name in names]
+
+    def place(name: Name) -> tuple[bool, Name, Name]:
+        return isinstance(as_name(name), str), as_name(name), name
+
+    order = sorted({*names}, key=place)
     rank = {name: number for number, name in enumerate(order)}
     return np.array([rank[name] for name in names], dtype=np.int64)[code], order
 
@@ -418,7 +438,15 @@ def _clock(times: pd.Series) -> np.ndarray:
         times = times - times.min()
     if times.dtype.kind == 'm':
         times = times.dt.total_seconds()
-    return numbers(times)
+    clock = numbers(times)
+    texts = pd.Series(clock).drop_duplicates().map('{:.0f}'.format)
+    form = DATES.get(max(map(len, texts), default=0))
+    if form and pd.to_datetime(texts, format=form,
+                               errors='coerce').notna().all():
+        raise ValueError(f'Times such as {texts[0]} look like dates, and '
+                         f'months are no number; write them as 2024-05-31 '
+                         f'12:00:00, or count from 0.')
+    return clock
 
 
 def _frames(rows: pd.DataFrame,

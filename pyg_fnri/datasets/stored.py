@@ -3,14 +3,17 @@ import hashlib
 import os
 import os.path as osp
 import re
+import shutil
 import tempfile
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Optional, Union
+from zipfile import BadZipFile, ZipFile
 
+import pandas as pd
 import torch
 from filelock import FileLock
 from torch import Tensor
@@ -20,6 +23,8 @@ from torch_geometric.data import Data, InMemoryDataset
 FORMAT_VERSION = 3
 
 SPLITS = ('train', 'val', 'test')
+#: What a spreadsheet would run, or would without apostrophes before it.
+FORMULA = re.compile(r"'*\s*([=@]|[+-](?![\d.]+$))")
 Name = Union[int, str]  # Of a system or a particle.
 Joined = tuple[Data, Optional[dict[str, Tensor]]]
 
@@ -31,7 +36,7 @@ def check_choice(argument: str, value: Any, choices: Sequence[Any]) -> None:
 
 
 def as_folder(path: str) -> str:
-    return re.sub(r'[^\w+-]', '_', osp.basename(path))
+    return re.sub(r'^[+-]|[^\w+-]', '_', osp.basename(path)) or '_'
 
 
 def check_writable(directory: str) -> None:
@@ -48,18 +53,107 @@ def check_writable(directory: str) -> None:
 def written_whole(path: str) -> Iterator[str]:
     """Gives another name to write to, which becomes `path` only in the end."""
     part = f'{path}.part'
-    try:
+    with _writing(path, part):
         yield part
+        _flush(part)
         os.replace(part, path)
-    except BaseException:
-        if osp.exists(part):
-            os.remove(part)
-        raise
+
+
+@contextmanager
+def written_together(path: str, names: Sequence[str]) -> Iterator[str]:
+    """Gives a folder, whose files replace those of these `names` in the folder
+    `path` only in the end. The first one goes first and comes last: where it
+    is, all are of one result."""
+    part = osp.join(path, '.part')
+    with _writing(path, part):
+        os.mkdir(part)
+        yield part
+        for name in (new := os.listdir(part)):
+            _flush(osp.join(part, name))
+        Path(path, names[0]).unlink(missing_ok=True)
+        for name in reversed(names):
+            if name in new:
+                os.replace(osp.join(part, name), osp.join(path, name))
+            else:  # Of another result, replaced by nothing.
+                Path(path, name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _writing(path: str, part: str) -> Iterator[None]:
+    """Leaves no part of a file, and says in one sentence what the system did
+    in several errors."""
+    try:
+        _remove(part)  # Of a process that was killed.
+        yield
+    except Exception as error:
+        cause: Any = error
+        while isinstance(cause, RuntimeError):  # Of a full disk, by torch.
+            cause = cause.__context__
+        if not isinstance(cause, OSError) or cause.errno is None:
+            raise
+        raise OSError(f"Cannot write '{path}' ({cause.strerror}); make room, "
+                      f"or choose another directory.") from error
+    finally:
+        _remove(part)
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        shutil.rmtree(path) if osp.isdir(path) else os.remove(path)
+
+
+def _flush(path: str) -> None:
+    """Makes sure that a file is on the disk."""
+    with open(path, 'rb+') as file:
+        os.fsync(file.fileno())
 
 
 def write_text(path: str, text: str) -> None:
+    with written_whole(path) as part:  # Names of files may be no text.
+        Path(part).write_text(text, encoding='utf-8', errors='replace')
+
+
+def write_table(path: str, table: pd.DataFrame) -> None:
+    """Writes CSV. No spreadsheet takes a name for a formula: one like `=A1` has
+    an apostrophe before it, which reading takes away."""
+    table = table.rename(columns=_tame)
+    for name in table.select_dtypes(exclude='number'):
+        tame = {value: _tame(value) for value in table[name].unique()}
+        table[name] = table[name].map(tame)
     with written_whole(path) as part:
-        Path(part).write_text(text, encoding='utf-8')
+        table.to_csv(part, index=False, encoding='utf-8', errors='replace')
+
+
+def _tame(value: Any) -> Any:
+    tame = not isinstance(value, str) or not FORMULA.match(value)
+    return value if tame else f"'{value}"
+
+
+def write_picture(path: str, figure: Any) -> None:
+    with written_whole(path) as part:
+        figure.savefig(part, format='png')
+
+
+def write_tensors(path: str, tensors: Mapping[str, Any]) -> None:
+    """Writes what :func:`loaded` reads."""
+    with written_whole(path) as part, open(part, 'wb') as file:
+        torch.save(tensors, file)
+
+
+@contextmanager
+def loaded(path: str, remedy: str) -> Iterator[dict[str, Any]]:
+    """What is in a file, on the CPU. No code in it is run, and a bit that has
+    changed is noticed: what fails here is said in one sentence."""
+    try:
+        with ZipFile(path) as file:  # Torch compares no checksums.
+            if name := file.testzip():
+                raise BadZipFile(f'{name} has changed')
+        yield torch.load(path, map_location='cpu', weights_only=True)
+    except Exception as error:  # Damage shows in many ways.
+        reason = ' '.join(f'{type(error).__name__}: {error}'.split())
+        raise ValueError(f"Cannot load '{path}'; it is damaged, or no such "
+                         f"file of this pyg_fnri: {remedy} "
+                         f"({reason:.200}).") from error
 
 
 class StoredSystems(InMemoryDataset, ABC):
@@ -84,14 +178,10 @@ class StoredSystems(InMemoryDataset, ABC):
         self.recipe = ''.join(f'{key}: {recipe[key]}\n' for key in recipe)
         super().__init__(os.fspath(root), transform, pre_transform, pre_filter,
                          force_reload=force_reload)
-        path = self.processed_paths[0]
-        try:
-            stored = torch.load(path, weights_only=True)
+        with loaded(self.processed_paths[0],
+                    'delete it, or pass force_reload=True') as stored:
             self.data = Data.from_dict(stored['systems'])
             self.slices, self.facts = stored['slices'], stored['facts']
-        except Exception as error:  # Damage shows in many ways.
-            raise RuntimeError(f'Cannot load {path!r} ({error}); delete it, or '
-                               f'pass force_reload=True.') from error
         self._kept = [*range(self.len())]
         given = pre_filter is not None or pre_transform is not None
         if given and not self._stores_transformed:
@@ -147,8 +237,7 @@ class StoredSystems(InMemoryDataset, ABC):
                 self._prepare()
             write_text(osp.join(self.processed_dir, 'recipe.txt'), self.recipe)
             stored = {'slices': self.slices, 'facts': facts}
-            with written_whole(path) as part:
-                torch.save({'systems': self._data.to_dict(), **stored}, part)
+            write_tensors(path, {'systems': self._data.to_dict(), **stored})
 
     def _process(self) -> None:
         # PyG would compare representations of filter and transform.

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.datasets.spec import Systems, length_unit
-from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.datasets.stored import write_table
 from pyg_fnri.evaluation.evaluate import BATCH_SIZE
 from pyg_fnri.laws import HALF_WIDTH, Formula, best_formula, law_covariance
 from pyg_fnri.laws.formulas import MOST_CHI2, with_error
@@ -124,8 +124,7 @@ class LawCurves(NamedTuple):
                              ('_error', self.standard_error)):
             for name, row in zip(self.names, () if rows is None else rows):
                 frame[name + suffix] = row.numpy()
-        with written_whole(path) as part:
-            frame.to_csv(part, index=False)
+        write_table(path, frame)
 
 
 @torch.no_grad()

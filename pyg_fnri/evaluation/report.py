@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.datasets.spec import Systems, box_half_width, length_unit
-from pyg_fnri.datasets.stored import write_text, written_whole
+from pyg_fnri.datasets.stored import write_picture, write_text
 from pyg_fnri.evaluation.evaluate import BATCH_SIZE, HORIZONS
 from pyg_fnri.evaluation.law_curves import LawCurves
 from pyg_fnri.metrics import Relabelling
@@ -95,7 +95,8 @@ def print_report(module: RelationalInference, dataset: Systems,
     of what :func:`~pyg_fnri.evaluation.measure` gives, perhaps with the same
     under :obj:`refined` and :obj:`sampled`, :obj:`law_error` by name, and
     laws :obj:`in_words`."""
-    config, console = module.config, Console()
+    config = module.config
+    console = Console(markup=False, emoji=False)
     where = f"{dataset.name}, {report['num_systems']} systems"
     # A user's file may be called as one of the paper's systems.
     name = dataset.name if isinstance(dataset, ParticleSystems) else ''
@@ -269,8 +270,7 @@ def write_pictures(module: RelationalInference, dataset: Systems,
     if laws is not None:
         pictures['laws.png'] = laws.plot()
     for name, picture in pictures.items():
-        with written_whole(os.path.join(out, name)) as path:
-            picture.savefig(path, format='png')
+        write_picture(os.path.join(out, name), picture)
     return list(pictures)
 
 

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pyg_fnri.plot.style import (COLORS, DASHES, INK, add_legend, label,
                                  layer_color, make_panels, name_layer,
-                                 pale_ticks)
+                                 pale_ticks, plain)
 
 #: What the names of columns hold, and what their panel is called.
 PANELS = {
@@ -78,7 +78,8 @@ def _draw_curve(ax: Axes, history: pd.DataFrame, x: str, y: str, label: str,
                 color: str, **style: Any) -> None:
     curve = history[[x, y]].dropna()
     style.setdefault('marker', '.' if len(curve) == 1 else '')
-    ax.plot(curve[x], curve[y], label=label, color=color, lw=1.8, **style)
+    ax.plot(curve[x], curve[y], label=plain(label), color=color, lw=1.8,
+            **style)
     ax.set_xlabel(x)
     ax.grid(color='#E6E6E6')
     ax.spines[['top', 'right']].set_visible(False)

@@ -12,7 +12,7 @@ from matplotlib.patches import FancyArrowPatch
 
 from pyg_fnri.plot.style import (INK, WRONG, Array, add_legend, fit_limits,
                                  label, layer_color, make_panels, name_layer,
-                                 pale_ticks, to_array, write_in_circle,
+                                 pale_ticks, plain, to_array, write_in_circle,
                                  write_name)
 
 MISSED = (0, (4, 2.5))
@@ -141,7 +141,7 @@ def plot_adjacency(edge_index: Array, probability: Array,
     matrix = np.full((num_layers, num_particles, num_particles), np.nan)
     matrix[:, receiver, sender] = values.T
     ticks = range(0, num_particles, -(-num_particles // MOST_NAMES))
-    texts = [str(particles[tick]) for tick in ticks]
+    texts = [plain(particles[tick]) for tick in ticks]
     upright = max(map(len, texts)) <= 3
     figure, axes = make_panels(num_layers, 3.2)
     for layer, ax in enumerate(axes):
@@ -181,7 +181,8 @@ def plot_changes(changes: pd.DataFrame) -> Figure:
         ax.set_facecolor(NO_EDGE)
         name_layer(ax, f'layer {layer}', layer_color(int(layer)))
         pairs = rows.loc[kept, ['sender', 'receiver']].astype(str)
-        ax.set_yticks(range(len(kept)), pairs.agg(between.join, axis=1))
+        texts = pairs.agg(between.join, axis=1).map(plain)
+        ax.set_yticks(range(len(kept)), texts)
         ticks = range(0, values.shape[1], -(-values.shape[1] // 4))
         ax.set_xticks(ticks, [str(values.columns[tick]) for tick in ticks])
         label(ax, 'first frame of the window')

@@ -14,7 +14,7 @@ from pyg_fnri.laws.formulas import with_error
 from pyg_fnri.metrics.errors import interpolate, supported_distances
 from pyg_fnri.plot.style import (COLORS, DASHES, INK, PALE, Array, add_legend,
                                  label, layer_color, make_panels, name_layer,
-                                 pale_ticks, to_array)
+                                 pale_ticks, plain, to_array)
 
 GROUND = '#DFDFDF'
 #: Value and standard error by what they multiply, of each term.
@@ -60,10 +60,10 @@ def plot_laws(distance: Array, learned: Array, true: Optional[Array] = None, *,
         color, curves = layer_color(number), laws[[number]]
         name_layer(ax, names[number], color)
         if names[number] in words:
-            ax.set_title(f'{names[number]}\n', fontsize=12, color=color,
-                         fontweight='bold')
-            ax.annotate(words[names[number]], (0.5, 1), (0, 5), 'axes fraction',
-                        'offset points', ha='center', fontsize=9, color=INK)
+            name_layer(ax, f'{names[number]}\n', color)
+            ax.annotate(plain(words[names[number]]), (0.5, 1), (0, 5),
+                        'axes fraction', 'offset points', ha='center',
+                        fontsize=9, color=INK)
         if number < len(truths):
             curves = np.stack([laws[number], truths[number]])
             dark = tuple(0.3 * np.array(to_rgb(color)))
@@ -157,7 +157,7 @@ def _draw_coefficients(ax: Axes, terms: Coefficients) -> None:
     text: dict[str, Any] = dict(fontsize=min(9, 120 * step), color=INK,
                                 va='center')
     for term, parts in terms.items():
-        ax.text(0, y, term, **text, fontweight='bold')
+        ax.text(0, y, plain(term), **text, fontweight='bold')
         for name, (value, error) in parts.items():
             y -= step
             reach = HALF_WIDTH * np.nan_to_num(error)

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from torch import Tensor
 
+from pyg_fnri.convert import readable
+
 Array = Union[Tensor, np.ndarray]
 
 # Okabe and Ito's palette, told apart with any colour vision; its yellow and
@@ -29,6 +31,11 @@ def to_array(values: Any) -> np.ndarray:
 
 #: Longer names stand beside their circles.
 MOST_LETTERS = 3
+
+
+def plain(name: Any) -> str:
+    """A name as it is, dollars included, for Matplotlib."""
+    return readable(str(name)).replace('$', r'\$')
 
 
 def layer_color(layer: int) -> str:
@@ -57,8 +64,8 @@ def add_legend(figure: Figure, styles: Mapping[str, Any]) -> None:
 
 
 def label(ax: Axes, x: str = '', y: str = '') -> None:
-    ax.set_xlabel(x, fontsize=9, color=INK)
-    ax.set_ylabel(y, fontsize=9, color=INK)
+    ax.set_xlabel(plain(x), fontsize=9, color=INK)
+    ax.set_ylabel(plain(y), fontsize=9, color=INK)
 
 
 def pale_ticks(ax: Axes) -> None:
@@ -67,7 +74,7 @@ def pale_ticks(ax: Axes) -> None:
 
 
 def name_layer(ax: Axes, name: str, color: str) -> None:
-    ax.set_title(name, fontsize=12, color=color, fontweight='bold')
+    ax.set_title(plain(name), fontsize=12, color=color, fontweight='bold')
 
 
 def fit_limits(ax: Axes, points: np.ndarray, margin: float = 0.04) -> None:
@@ -86,7 +93,8 @@ def fit_limits(ax: Axes, points: np.ndarray, margin: float = 0.04) -> None:
 def write_in_circle(ax: Axes, point: np.ndarray, text: str, color: Any,
                     fontsize: float, lw: float = 0.) -> None:
     box = {'boxstyle': 'circle,pad=0.25', 'fc': 'white', 'ec': color, 'lw': lw}
-    note = ax.annotate(text, tuple(point), color=color, ha='center', bbox=box)
+    note = ax.annotate(plain(text), tuple(point), color=color, ha='center',
+                       bbox=box)
     note.set(va='center', fontsize=fontsize, zorder=3 if lw == 0 else 4)
 
 
@@ -96,6 +104,6 @@ def write_name(ax: Axes, point: np.ndarray, name: str, color: Any,
     long = len(name) > MOST_LETTERS
     write_in_circle(ax, point, '  ' if long else name, color, fontsize, lw)
     if long:
-        ax.annotate(name, tuple(point), (0.8 * fontsize, 0), color=color,
+        ax.annotate(plain(name), tuple(point), (0.8 * fontsize, 0), color=color,
                     textcoords='offset points', fontsize=fontsize, va='center',
                     zorder=5)

@@ -11,8 +11,8 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from pyg_fnri.plot.style import (COLORS, DASHES, INK, PALE, Array, add_legend,
-                                 fit_limits, label, make_panels, to_array,
-                                 write_name)
+                                 fit_limits, label, make_panels, plain,
+                                 to_array, write_name)
 
 Systems = Union[Array, Sequence[Array]]
 
@@ -61,7 +61,7 @@ def plot_trajectories(predicted: Systems, true: Systems, *,
         for number, pair in enumerate(zip(path, truth)):
             _draw_path(ax, *pair, number, str(names[number]))
         if titles is not None:
-            ax.set_title(titles[index], fontsize=10, color=INK)
+            ax.set_title(plain(titles[index]), fontsize=10, color=INK)
         label(ax, f'x ({unit})', f'y ({unit})')
     handles: dict[str, Any] = {
         'predicted': dict(color=INK, lw=3.2, alpha=0.5),

@@ -2,10 +2,10 @@
 import os
 from typing import Any
 
-import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.plugins import TorchCheckpointIO
 
-from pyg_fnri.datasets.stored import written_whole
+from pyg_fnri.datasets.stored import loaded, write_tensors
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.module import RelationalInference, build_module
 
@@ -14,8 +14,7 @@ def save_checkpoint(module: RelationalInference, path: str) -> None:
     """Writes a module as training does; whole or not at all."""
     checkpoint: dict[str, Any] = {'state_dict': module.state_dict()}
     module.on_save_checkpoint(checkpoint)
-    with written_whole(path) as part:
-        torch.save(checkpoint, part)
+    write_tensors(path, checkpoint)
 
 
 def load_checkpoint(path: str) -> RelationalInference:
@@ -24,20 +23,32 @@ def load_checkpoint(path: str) -> RelationalInference:
     if not os.path.isfile(path):
         raise FileNotFoundError(f"There is no checkpoint at '{path}'; train a "
                                 f"model first, which leaves a best.ckpt.")
-    try:
-        checkpoint = torch.load(path, map_location='cpu', weights_only=True)
+    with loaded(path, 'name another one, or train again') as checkpoint:
         module = build_module(Config(**checkpoint['config']))
         module.load_state_dict(checkpoint['state_dict'])
         module.remember_check(checkpoint)
-    except Exception as error:  # Pickle raises whatever the bytes suggest.
-        reason = ' '.join(f'{type(error).__name__}: {error}'.split())
-        raise ValueError(f"'{path}' is not a checkpoint of this pyg_fnri; name "
-                         f"one of its training ({reason:.200}).") from error
     return module.eval()
 
 
+class WholeFiles(TorchCheckpointIO):
+    """Lightning's checkpoints, written and read as all other files here."""
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any,
+                        storage_options: Any = None) -> None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_tensors(os.fspath(path), checkpoint)
+
+    def load_checkpoint(self, path: Any, *args: Any, **kwargs: Any) -> Any:
+        with loaded(os.fspath(path), 'train again') as checkpoint:
+            return checkpoint
+
+
 class MovableCheckpoint(ModelCheckpoint):
-    """Knows its best score also where the run's directory was moved."""
+    """Is a whole file, or the one before, and knows its best score also where
+    the run's directory was moved."""
+    def setup(self, trainer: Any, *args: Any, **kwargs: Any) -> None:
+        trainer.strategy.checkpoint_io = WholeFiles()
+        super().setup(trainer, *args, **kwargs)
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         def moved(path: str) -> str:
             return path and os.path.join(str(self.dirpath),

@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
+import io
 import logging
 import os
 import re
@@ -251,6 +252,8 @@ def errors_in_one_line(
         else:
             sys.__unraisablehook__(lost)
 
+    if isinstance(sys.stdout, io.TextIOWrapper):  # Of any encoding.
+        sys.stdout.reconfigure(errors='backslashreplace')
     log, lines = logging.getLogger('pyg_fnri'), _Lines()
     log.setLevel(logging.INFO)
     log.addHandler(lines)

@@ -12,7 +12,7 @@ import torch
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from pyg_fnri.datasets.spec import Systems, box_half_width, frame_interval
-from pyg_fnri.datasets.stored import write_text, written_whole
+from pyg_fnri.datasets.stored import write_picture, write_table, write_text
 from pyg_fnri.inference import find_motions, with_inferred_graphs
 from pyg_fnri.laws import (Progress, Start, check_laws, discover_force_laws,
                            prediction_cost)
@@ -223,10 +223,8 @@ _save = rank_zero_only(save_checkpoint)
 
 @rank_zero_only
 def _write_history(history: pd.DataFrame, out: str) -> None:
-    with written_whole(os.path.join(out, 'em.csv')) as path:
-        history.to_csv(path, index=False)
-    with written_whole(os.path.join(out, 'em.png')) as path:
-        plot_em(history).savefig(path, format='png')
+    write_table(os.path.join(out, 'em.csv'), history)
+    write_picture(os.path.join(out, 'em.png'), plot_em(history))
 
 
 def _no_terminal() -> bool:

@@ -6,14 +6,13 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Optional
 
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from torch_geometric.data import InMemoryDataset
 
 from pyg_fnri.datasets.spec import check_directions
-from pyg_fnri.datasets.stored import check_writable
+from pyg_fnri.datasets.stored import check_writable, write_text
 from pyg_fnri.inference import shared_graph
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.training.checkpoints import load_checkpoint
@@ -106,8 +105,7 @@ def _start_run(out: str, command: Sequence[str]) -> None:
     if os.path.isdir(out):
         shutil.rmtree(out)
     os.makedirs(out)
-    Path(out, 'command.txt').write_text(f'{shlex.join(command)}\n',
-                                        encoding='utf-8')
+    write_text(os.path.join(out, 'command.txt'), f'{shlex.join(command)}\n')
 
 
 def _checkpoint_to_resume(out: str, stage: str, config: Config) -> str:

@@ -12,9 +12,11 @@ import pandas as pd
 import pytorch_lightning as pl
 import rich.progress
 import torch
+from fsspec.implementations.local import LocalFileSystem
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
 from torch_geometric.data import InMemoryDataset
 
+from pyg_fnri.datasets.stored import write_picture
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_curves
 from pyg_fnri.training.checkpoints import MovableCheckpoint, load_checkpoint
@@ -77,7 +79,7 @@ def train_module(trainer: pl.Trainer, module: RelationalInference,
         log.info(f'{trainer.global_step} steps in {lasted}; best checkpoint: '
                  f'{best}')
         history = pd.read_csv(os.path.join(out, 'metrics.csv'))
-        plot_curves(history).savefig(os.path.join(out, 'curves.png'))
+        write_picture(os.path.join(out, 'curves.png'), plot_curves(history))
     return load_checkpoint(best)
 
 
@@ -130,10 +132,18 @@ class ProgressLines(pl.Callback):
                  '   '.join(figures.values()))
 
 
+class _UTF8(LocalFileSystem):
+    """Opens texts whatever the system's own encoding is."""
+    def open(self, path: str, mode: str = 'rb', **kwargs: Any) -> Any:
+        text = {} if 'b' in mode else {'encoding': 'utf-8'}
+        return super().open(path, mode, **text, **kwargs)
+
+
 def _make_loggers(out: str, last: Optional[str]) -> list[Any]:
     """CSV always, TensorBoard where it is installed."""
     path = os.path.join(out, 'metrics.csv')
     csv = CSVLogger(out, name='', version='')
+    csv.experiment._fs = _UTF8()
     if last is not None and os.path.exists(path):
         rows = pd.read_csv(path).set_index('step')
         done = torch.load(last, weights_only=True)['global_step']

@@ -59,19 +59,29 @@ def birds(own_table, tmp_path):
     return tmp_path / 'birds.csv'
 
 
-def test_own_truth_is_measured_against(train, own_table, tmp_path):
+def test_own_truth_is_measured_against(train, own_table, own_root, tmp_path,
+                                       load_script, capsys):
     truth = tmp_path / 'truth.csv'
-    truth.write_text('sender,receiver,type,layer\np0,p1,1,push\np1,p0,1,pull\n')
+    truth.write_text(
+        'sender,receiver,type,layer\np0,p1,1,[/x]\np1,p0,1,$1 δ$\n',
+        encoding='utf-8')
     with pytest.raises(SystemExit, match='direct'):  # One direction alone.
         train(own_table, '--interactions', str(truth))
     train(own_table, '--interactions', str(truth), '--directed', '--option',
           'neighbours=2')
     history = pd.read_csv(tmp_path / 'run' / 'metrics.csv')
-    assert history['val_accuracy_push'].dropna().between(0, 1).all()
+    assert history['val_accuracy_[/x]'].dropna().between(0, 1).all()
     module = load_checkpoint(str(tmp_path / 'run' / 'best.ckpt'))
     assert not module.model.latent.undirected
     assert module.config.data['directed']
     assert module.config.data['neighbours'] == 2
+    load_script('evaluate').main([
+        '--checkpoint',
+        str(tmp_path / 'run' / 'best.ckpt'), '--root', own_root, '--num-drawn',
+        '1'
+    ])
+    assert {'[/x]', '$1 δ$'
+            } <= {*capsys.readouterr().out.replace('┃', '  ').split('  ')}
 
 
 @pytest.mark.filterwarnings('ignore:Filled')

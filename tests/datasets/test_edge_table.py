@@ -78,3 +78,27 @@ def test_truth_comes_from_the_tables_that_are_written(open_table, tmp_path):
         assert labelled.num_edge_types == [3, 3]
         assert torch.equal(labelled.edge_label, edge_type)
         assert labelled[1].validate()
+
+
+def test_numbers_match_texts_alike(open_table):
+    frame = parabolas.table()
+    names = {name: str(k) for k, name in enumerate(frame.particle.unique())}
+    frame['particle'] = frame.particle.map(names)
+    first = open_table(frame)
+    rows = [(system, int(own[0]), int(own[1]), 1)
+            for system, own in zip(first.system_names, first.particle_names)]
+    columns = ['system', 'sender', 'receiver', 'type']
+    dataset = open_table(frame,
+                         interactions=pd.DataFrame(rows, columns=columns))
+    assert dataset.particle_names == first.particle_names
+    assert {type(name)
+            for own in dataset.particle_names
+            for name in own} == {str}
+    assert dataset.edge_label.sum() == len(rows)
+
+
+def test_systems_with_and_without_truth_are_no_data_set(open_table,
+                                                        make_system):
+    label = torch.ones(20, 1, dtype=torch.long)
+    with pytest.raises(ValueError, match='System 0 has no edge_label'):
+        open_table([make_system(), make_system(edge_label=label)])

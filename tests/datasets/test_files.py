@@ -236,6 +236,12 @@ REFUSED = {
                         "'chain'"),
     'unequal steps': (text('x.csv', FRAME.assign(
         time=FRAME.time + 0.03 * (TIME.ravel() == 9))), {}, 'must be equal'),
+    'days as numbers': (text('x.csv', FRAME.assign(
+        time=20240120 + TIME.ravel() + 69 * (TIME.ravel() > 11))), {},
+        '20240120 look like dates'),
+    'minutes as numbers': (lambda folder: FRAME.assign(
+        time=202401312350 + TIME.ravel() + 697640 * (TIME.ravel() > 9)), {},
+        'look like dates'),
     'words': (text('x.csv', FRAME.assign(x='here')), {}, "'x' must hold"),
     'ends early': (array(np.zeros((0, 5, 4))), {}, ''),
     'pickled': (array(np.array([{}, 1], dtype=object)), {}, 'Cannot read'),

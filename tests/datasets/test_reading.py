@@ -64,10 +64,19 @@ def test_names_are_read_as_they_are_written(tmp_path):
     frame = table(3, {name: [1, 2] for name in names})
     frame['particle'] = frame.particle.map({1: '01', 2: '1'})
     frame.to_csv(tmp_path / 'a.csv', index=False)
-    for source in (frame, tmp_path / 'a.csv'):
-        systems = read(source)
-        assert [s.name for s in systems] == [-3, 1, 2, '001', 'ctrl']
-        assert systems[0].particles == [1, '01']
+    systems = read(tmp_path / 'a.csv')
+    assert [s.name for s in systems] == [-3, 1, 2, '001', 'ctrl']
+    assert systems[0].particles == [1, '01']
+    # Typed by somebody: text stays text, and whole numbers are numbers.
+    systems = read(
+        frame.assign(particle=frame.particle.map({
+            '01': 2.0,
+            '1': 1.0
+        })))
+    assert [s.name for s in systems] == ['-3', '1', '2.0', '001', 'ctrl']
+    assert systems[0].particles == [1, 2]
+    frame['system'] = frame.system.map(lambda n: int(n) if n == '1' else n)
+    assert [s.name for s in read(frame)] == [-3, 1, 2, '001', 'ctrl']
 
 
 def test_columns_can_be_named():

@@ -1,14 +1,23 @@
+import csv
+import io
 import os
 import pickle
+import re
+import resource
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 import torch
 from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.datasets.stored import (StoredSystems, check_writable,
+from pyg_fnri.datasets import stored
+from pyg_fnri.datasets.reading import load
+from pyg_fnri.datasets.stored import (StoredSystems, as_folder, check_writable,
+                                      loaded, write_table, write_tensors,
+                                      write_text, written_together,
                                       written_whole)
 from pyg_fnri.transforms import NearestNeighbours
 
@@ -63,6 +72,81 @@ def test_files_are_whole_or_as_they_were(tmp_path):
         with open(part, 'w') as file:
             file.write('new')
     assert path.read_text() == 'new' and os.listdir(tmp_path) == ['result']
+
+
+@pytest.mark.parametrize('moved', [0, 1])
+def test_a_kill_leaves_no_mix_of_results(tmp_path, monkeypatch, moved):
+    def write(text, *names):
+        with written_together(str(tmp_path), ['model', 'a', 'b']) as part:
+            for name in names:
+                with open(os.path.join(part, name), 'w') as file:
+                    file.write(text)
+
+    def kill(*paths, replace=os.replace, left=[*range(moved)]):
+        left.pop()
+        replace(*paths)
+
+    (tmp_path / 'mine').write_text('mine')
+    write('old', 'model', 'a', 'b')
+    with monkeypatch.context() as patch:
+        patch.setattr(os, 'replace', kill)
+        patch.setattr(stored, '_remove', lambda path: None)
+        with pytest.raises(IndexError):
+            write('new', 'model', 'a')
+    assert not (tmp_path / 'model').exists() and (tmp_path / '.part').exists()
+    write('newer', 'model', 'b')
+    assert {
+        path.name: path.read_text()
+        for path in tmp_path.iterdir()
+    } == {
+        'mine': 'mine',
+        'model': 'newer',
+        'b': 'newer'
+    }
+
+
+@pytest.fixture
+def full_disk():
+    """No file can be longer than 10,000 bytes."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_full_disk_is_one_sentence(tmp_path, full_disk):
+    (tmp_path / 'a').write_text('old')
+    for write, big in ((write_tensors, {
+            'x': torch.zeros(9_000)
+    }), (write_text, 'x' * 20_000), (write_table,
+                                     pd.DataFrame({'x': [0.1] * 9_000}))):
+        with pytest.raises(OSError, match="Cannot write '.*/a' .File too l"):
+            write(str(tmp_path / 'a'), big)
+        assert os.listdir(tmp_path) == ['a']
+        assert (tmp_path / 'a').read_text() == 'old'
+
+
+def test_what_was_written_is_loaded(tmp_path):
+    path = str(tmp_path / 'a')
+    for name in ('Ω', '\udcff'):  # Of a file, of no encoding.
+        write_tensors(path, {'name': name})
+        with loaded(path, '') as found:
+            assert found == {'name': name}
+        write_text(path, name)
+    assert [as_folder(name)
+            for name in ('-a b', '', 'Ω.x')] == ['_a_b', '_', 'Ω_x']
+
+
+def test_spreadsheets_find_no_formula(tmp_path):
+    names = ['=1+1', '+a', '-a', '@a', "'=a", '\t=a', ' =a', '-1.5', "'a", 'Ω']
+    table = pd.DataFrame({'name': names + [-3], '=x': -0.5})
+    write_table(str(tmp_path / 'a.csv'), table)
+    text = (tmp_path / 'a.csv').read_text(encoding='utf-8')
+    cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
+    run = [cell for cell in cells if re.match(r'\s*[=+@-]', cell)]
+    assert {*map(float, run)} == {-0.5, -1.5, -3.0}
+    again = load(tmp_path / 'a.csv', ['name'])
+    assert [*again['name']] == [*table['name']]
 
 
 def test_systems_are_made_once(tmp_path):
@@ -155,10 +239,9 @@ def test_processes_make_one_file(tmp_path, how):
 
 @pytest.mark.parametrize('error', [KeyboardInterrupt, RuntimeError])
 def test_a_failed_write_leaves_no_file(tmp_path, monkeypatch, error):
-    def fail(obj, path):
-        with open(path, 'w') as file:
-            file.write('half')
-        raise error('full')  # As torch reports a full disk.
+    def fail(obj, file):
+        file.write(b'half')
+        raise error('full')
 
     with monkeypatch.context() as patch:
         patch.setattr(torch, 'save', fail)
@@ -174,7 +257,7 @@ def test_damage_is_said_and_can_be_mended(tmp_path):
     for damage in (b'', pickle.dumps(subprocess.run), whole[:-500]):
         with open(path, 'wb') as file:
             file.write(damage)
-        with pytest.raises(RuntimeError, match='force_reload=True'):
+        with pytest.raises(ValueError, match='force_reload=True'):
             Counting(tmp_path)
         assert sizes(Counting(tmp_path, force_reload=True)) == [3, 2]
 

@@ -1,9 +1,11 @@
 import numpy as np
+import pandas as pd
+import pytest
 import torch
 from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch
 
-from pyg_fnri.plot import plot_adjacency, plot_multiplex
+from pyg_fnri.plot import plot_adjacency, plot_changes, plot_multiplex
 from pyg_fnri.plot.style import LAYER_COLORS, WRONG
 
 PAIRS = [(0, 1), (0, 2), (1, 2)]
@@ -38,6 +40,21 @@ def test_multiplex_marks_wrong_edges(assert_saves, legend_texts):
     assert spring.get_xlabel() == charge.get_xlabel() == '67% right'
     assert legend_texts(figure) == ['inferred, not true', 'missed']
     assert_saves(figure)
+
+
+@pytest.mark.filterwarnings('ignore:Glyph')
+def test_names_are_no_formulas(assert_saves):
+    names = ['$100% of $200', r'\$_{$\alpha$', '_a\0\x1b名']
+    types = torch.ones(6, 2, dtype=torch.long)
+    figure = plot_multiplex(EDGE_INDEX, types, names=names, particles=names)
+    assert_saves(figure)
+    figure.draw_without_rendering()
+    title = figure.axes[0].title
+    assert title._preprocess_math(title.get_text()) == (names[0], False)
+    assert_saves(plot_adjacency(EDGE_INDEX, types.float(), names))
+    rows = [('r', name, 'b', 0, 0.5, 0.1) for name in names]
+    columns = ['recording', 'sender', 'receiver', 'layer', 0, 10]
+    assert_saves(plot_changes(pd.DataFrame(rows, columns=columns)))
 
 
 def test_one_way_edges_are_arrows_from_sender_to_receiver():

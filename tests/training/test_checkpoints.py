@@ -2,10 +2,13 @@ import pickle
 from dataclasses import asdict
 
 import pytest
+import pytorch_lightning as pl
 import torch
 from small_training import assert_same_state, build, fit
 
+from pyg_fnri.loader import SystemLoader
 from pyg_fnri.training import load_checkpoint, save_checkpoint
+from pyg_fnri.training.checkpoints import MovableCheckpoint
 
 pytestmark = pytest.mark.filterwarnings('ignore:.*no `val_dataloader`.*')
 
@@ -41,6 +44,40 @@ def test_training_goes_on_where_a_checkpoint_left_off(train, tmp_path):
     assert_same_state(straight.state_dict(), second.state_dict())
 
 
+def test_the_last_checkpoint_is_whole_or_the_one_before(train, tmp_path,
+                                                        monkeypatch):
+    def half(checkpoint, file):
+        file.write(b'half')
+        try:
+            raise OSError(28, "No space")
+        except OSError:
+            raise RuntimeError("unexpected pos")
+
+    def fit(**kwargs):
+        trainer = pl.Trainer(
+            accelerator='cpu', max_epochs=-1, logger=False,
+            enable_progress_bar=False, enable_model_summary=False, callbacks=[
+                MovableCheckpoint(tmp_path, 'last', every_n_train_steps=2,
+                                  enable_version_counter=False)
+            ], **kwargs)
+        trainer.fit(build(train), SystemLoader(train, 16),
+                    ckpt_path=tmp_path / 'last.ckpt' if resumed else None)
+
+    resumed = False
+    fit(max_steps=2)
+    old = (tmp_path / 'last.ckpt').read_bytes()
+    resumed = True
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, 'save', half)
+        with pytest.raises(OSError, match='last.ckpt. .No space.; make room'):
+            fit(max_steps=4)
+    assert [path.name for path in tmp_path.iterdir()] == ['last.ckpt']
+    assert (tmp_path / 'last.ckpt').read_bytes() == old
+    (tmp_path / 'last.ckpt').write_bytes(old[:-9_000] + b'?' + old[-8_999:])
+    with pytest.raises(ValueError, match='Cannot load .*last.ckpt'):
+        fit(max_steps=4)
+
+
 def test_other_files_are_refused(trained, tmp_path):
     path = tmp_path / 'other.ckpt'
     with pytest.raises(FileNotFoundError, match='no checkpoint'):
@@ -58,7 +95,7 @@ def test_other_files_are_refused(trained, tmp_path):
 
 def assert_refused(path):
     """One sentence tells what is wrong."""
-    with pytest.raises(ValueError, match='is not a checkpoint') as error:
+    with pytest.raises(ValueError, match='Cannot load') as error:
         load_checkpoint(str(path))
     assert str(path) in str(error.value) and '\n' not in str(error.value)
 
