@@ -466,7 +466,8 @@ def _frames(rows: pd.DataFrame,
     # From each time to the next, so that rounding does not add up.
     elapsed = rows.groupby('system').clock.diff().fillna(0) / unit
     count = elapsed.round()
-    off = ~((elapsed - count).abs() <= TOLERANCE)  # Nor infinite.
+    # Nor so many that whole numbers have gaps.
+    off = ~((elapsed - count).abs() <= TOLERANCE) | (count > 2**53)
     if off.any():
         row = off.idxmax()
         raise ValueError(
