@@ -8,7 +8,8 @@ if they predict better. What was found, and whether to believe it, is printed.
 It is pf.infer('my.csv') of Python. Writes into --out:
 
 - report.html: all of it on one page, to show to others; summary.txt,
-- edges.csv: system, sender, receiver, layer, type, probability of that type,
+- edges.csv: system, sender, receiver, layer, type, probability of that type; an
+  apostrophe before a name that a spreadsheet would take for a formula,
 - graphs.graphml: the interactions of all systems, each a part of its own,
 - graph.png, heatmap.png: the graph of the first system, and how probable each
   interaction is; laws.csv, laws.png; trajectories.png, of held-out frames,

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from pyg_fnri.data import axis_order
 from pyg_fnri.datasets.options import ReadingOptions
-from pyg_fnri.datasets.stored import FORMULA, Name
+from pyg_fnri.datasets.stored import FORMULA, Name, one_line
 
 Source = Union[str, os.PathLike, pd.DataFrame, np.ndarray, Sequence[Data]]
 
@@ -286,7 +286,8 @@ def load(source: Any, names: Sequence[str] = ()) -> Any:
     except (FileNotFoundError, ImportError):
         raise
     except Exception as error:  # Parsers fail in many ways.
-        raise ValueError(f'Cannot read {path!r} ({error}).') from error
+        raise ValueError(f'Cannot read {path!r}; mend it, or write it anew '
+                         f'({one_line(error)}).') from error
 
 
 def _read_text(path: str, names: Sequence[str]) -> pd.DataFrame:
@@ -465,7 +466,8 @@ def _frames(rows: pd.DataFrame,
     # From each time to the next, so that rounding does not add up.
     elapsed = rows.groupby('system').clock.diff().fillna(0) / unit
     count = elapsed.round()
-    off = (elapsed - count).abs() > TOLERANCE
+    # Nor so many that whole numbers have gaps.
+    off = ~((elapsed - count).abs() <= TOLERANCE) | (count > 2**53)
     if off.any():
         row = off.idxmax()
         raise ValueError(

@@ -145,15 +145,20 @@ def loaded(path: str, remedy: str) -> Iterator[dict[str, Any]]:
     """What is in a file, on the CPU. No code in it is run, and a bit that has
     changed is noticed: what fails here is said in one sentence."""
     try:
-        with ZipFile(path) as file:  # Torch compares no checksums.
-            if name := file.testzip():
+        with ZipFile(path) as file:
+            # Torch compares no checksums, and reads folders as no numbers.
+            odd = [of.filename for of in file.infolist() if of.external_attr]
+            if name := file.testzip() or ', '.join(odd):
                 raise BadZipFile(f'{name} has changed')
         yield torch.load(path, map_location='cpu', weights_only=True)
     except Exception as error:  # Damage shows in many ways.
-        reason = ' '.join(f'{type(error).__name__}: {error}'.split())
         raise ValueError(f"Cannot load '{path}'; it is damaged, or no such "
                          f"file of this pyg_fnri: {remedy} "
-                         f"({reason:.200}).") from error
+                         f"({one_line(error)}).") from error
+
+
+def one_line(error: Exception) -> str:
+    return ' '.join(f'{type(error).__name__}: {error}'.split())[:200]
 
 
 class StoredSystems(InMemoryDataset, ABC):

@@ -139,11 +139,19 @@ class _UTF8(LocalFileSystem):
         return super().open(path, mode, **text, **kwargs)
 
 
+class _Table(CSVLogger):
+    """Names columns by layers, which may be called anything."""
+    @property
+    def experiment(self) -> Any:
+        writer = super().experiment
+        writer._fs = _UTF8()
+        return writer
+
+
 def _make_loggers(out: str, last: Optional[str]) -> list[Any]:
     """CSV always, TensorBoard where it is installed."""
     path = os.path.join(out, 'metrics.csv')
-    csv = CSVLogger(out, name='', version='')
-    csv.experiment._fs = _UTF8()
+    csv = _Table(out, name='', version='')
     if last is not None and os.path.exists(path):
         rows = pd.read_csv(path).set_index('step')
         done = torch.load(last, weights_only=True)['global_step']

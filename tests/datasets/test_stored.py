@@ -209,12 +209,12 @@ import numpy as np
 from pyg_fnri.datasets import TrajectoryTable, trajectory_table
 made = trajectory_table.from_trajectory
 
-def slow(*args):
+def slow(*args, **kwargs):
     print('made', flush=True)
     if sys.argv[2] == 'die':
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(0.5)
-    return made(*args)
+    return made(*args, **kwargs)
 
 trajectory_table.from_trajectory = slow
 print(len(TrajectoryTable(sys.argv[1], np.ones((1, 2, 3, 4)))))
