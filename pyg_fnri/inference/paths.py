@@ -218,7 +218,8 @@ def _slope(change: Tensor, expected: Tensor) -> tuple[float, float]:
     return slope.item(), left.item()
 
 
-def find_motions(data: Data, interval: float) -> list[dict[str, Any]]:
+def find_motions(data: Data, interval: float,
+                 num_windows: int = 1) -> list[dict[str, Any]]:
     """How features every :obj:`interval` s may move, the likeliest first, as
     arguments of a decoder of laws: none for positions and their velocities,
     which are of second order, but perhaps of first order, if velocities follow
@@ -255,18 +256,20 @@ def find_motions(data: Data, interval: float) -> list[dict[str, Any]]:
                  num_constants=num_constants, terms=[own])
     if not measured or circle or num_constants:
         return [first]
-    return [{}, first] if velocities_follow(data) else [{}]
+    return [{}, first] if velocities_follow(data, num_windows) else [{}]
 
 
-def velocities_follow(data: Data) -> bool:
+def velocities_follow(data: Data, num_windows: int = 1) -> bool:
     """Whether velocities are functions of positions, of each pair its own: of
     some particles, such are fitted to :obj:`x` and tried on :obj:`y`, or on the
-    second half of :obj:`x`."""
+    second half of :obj:`x`; of systems that are windows of the same particles,
+    all together."""
     halves = data.x.split((data.x.size(1) + 1) // 2, dim=1)
     if data.get('y') is not None:
         halves = data.x, data.y
+    halves = [torch.cat(x.chunk(num_windows), dim=1) for x in halves]
     shares = []
-    for i in range(min(NUM_ASKED, data.num_nodes)):
+    for i in range(min(NUM_ASKED, len(halves[0]))):
         sender = data.edge_index[0, data.edge_index[1] == i]
         parts = []
         for x in halves:

@@ -100,7 +100,7 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
     reasons: list[str] = []
     remarks: list[str] = []
 
-    def lead(name: str, other: Tensor) -> Estimate:
+    def lead(name: str, other: Tensor, score: Tensor = score) -> Estimate:
         """By how much others are more likely than the laws."""
         numbers[name] = other.nanmean().item()
         return mean_of_systems((score - other)[(score - other).isfinite()])
@@ -177,12 +177,17 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
             out = copy.deepcopy(model)
             setattr(out.latent, setting, False)
             other_way = _judge(out, data)
-            ahead = lead(name,
-                         other_way.score(other_way.errors(other_way.channels)))
+            valid, mine = None, score
+            if setting == 'shared':  # More is seen of pairs together.
+                valid = judged.valid & other_way.valid
+                mine = judged.score(judged.errors(channels), valid)
+            other = other_way.score(other_way.errors(other_way.channels), valid)
+            ahead = lead(name, other, mine)
             if clearly_above(ahead):
                 reasons.append(f'{words} predict better by {ahead} nat a '
                                f'feature; train again with {setting}=False.')
-    if reasons and layer.order == 2 and velocities_follow(data):
+    if reasons and layer.order == 2 and velocities_follow(
+            data, fit.search.num_windows):
         reasons.append('Velocities seem to follow from positions alone, as in '
                        'dynamics of first order; fit those as well, as the '
                        'recipe em does.')
@@ -240,11 +245,16 @@ class _Judged(NamedTuple):
             errors = evidence.errors(channels) * unit
         return transitions.by_window(errors)
 
-    def score(self, errors: Tensor) -> Tensor:
+    @property
+    def valid(self) -> Tensor:
+        transitions = self.evidence.transitions
+        return transitions.by_window(transitions.valid)
+
+    def score(self, errors: Tensor, valid: Optional[Tensor] = None) -> Tensor:
         """Cauchy's negative log-likelihood of errors in units of the evidence,
         in nat per number, :obj:`[num_systems]`; NaN without any."""
-        transitions, system = self.evidence.transitions, self.fit.search.window
-        valid = transitions.by_window(transitions.valid)
+        valid = self.valid if valid is None else valid
+        system = self.fit.search.window
         width = torch.stack(
             [cauchy_width(part) for part in errors[valid].unbind(-1)])
         nll = cauchy_nll(errors, width).mean(-1) * valid

@@ -226,7 +226,7 @@ class LawFit:
                 for pair, option in move:
                     search.choice[pair] = option
                 graph = search.choice.cpu().numpy().tobytes()
-                if graph in tried:
+                if graph in tried or not bool(search.channels.any()):
                     self.state = state
                     continue
                 tried.add(graph)

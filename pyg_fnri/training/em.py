@@ -72,10 +72,12 @@ class ExpectationMaximisation:
         self.train, self.val = train, val
         self.val_every, self.accelerator = val_every, accelerator
         systems = next(iter(SystemLoader(train, settings.num_fitted)))
+        shared = settings.shared or config.build_recipe().shared
+        num_windows = systems.num_graphs if shared else 1
         #: Time between frames, walls, and order, the likeliest first.
         self.motions = [
             dict(interval=interval, half_width=half_width or None, **motion)
-            for motion in find_motions(systems, interval)
+            for motion in find_motions(systems, interval, num_windows)
         ]
 
     def run(self, guess: RelationalInference,
