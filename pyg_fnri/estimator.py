@@ -243,14 +243,17 @@ class GraphEstimator:
             shared = self.shared or len(whole) == 1
             if self._frames() is not None and self._are_longer(whole):
                 whole = source.open('all', window=frames)  # As in training.
-            self._infer(whole, shared)
+            with nullcontext() if shared else self._apart():
+                self._infer(whole, shared)
         return self
 
     def _fit(self, train: Systems, val: Systems, test: Systems,
              source: Source) -> RelationalInference:
         """The laws that hold, or what predicts held-out systems best."""
         interval = frame_interval(source.description, train) or 1.0
-        one_graph = self.shared or _are_windows_of_one(train, val, test)
+        # Who cuts windows asks for the graph of each.
+        one_graph = self.shared or (source.description['window'] is None
+                                    and _are_windows_of_one(train, val, test))
         shared: dict[str, Any] = {
             'undirected': not self.directed,
             'shared': one_graph
