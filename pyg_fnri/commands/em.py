@@ -44,6 +44,7 @@ def main(argv: Optional[list[str]] = None) -> None:
 
         from pyg_fnri.datasets.spec import open_dataset
         from pyg_fnri.training import ExpectationMaximisation, load_checkpoint
+        from pyg_fnri.training.run import alone_in
         from pyg_fnri.transforms import SplitTrajectory
         run = Run(**given(args, Run))
         if run.threads is not None:
@@ -59,8 +60,9 @@ def main(argv: Optional[list[str]] = None) -> None:
         em = ExpectationMaximisation(config,
                                      EMSettings(**given(args, EMSettings)),
                                      train, val[:run.num_val], run.out,
-                                     run.val_every)
-        em.run(guess)
+                                     val_every=run.val_every)
+        with alone_in(run.out):
+            em.run(guess)
     minutes = (time.monotonic() - start) / 60
     print(f'{minutes:.1f} minutes; look at the result with\n    python '
           f'pyg-fnri evaluate --refine --checkpoint {run.out}/best.ckpt')

@@ -1,3 +1,8 @@
+import logging
+import signal
+
+import pytest
+import pytorch_lightning as pl
 import rich
 import torch
 from rich.console import Console
@@ -21,11 +26,12 @@ def test_steps_are_counted_on_a_terminal(train, val, tmp_path, monkeypatch):
     assert not lines.bars.live.is_started
 
 
-def test_validation_prints_a_line(trained, val, capsys):
+def test_validation_prints_a_line(trained, val, caplog):
+    caplog.set_level(logging.INFO, 'pyg_fnri')
     trainer = quiet_trainer(1, callbacks=[ProgressLines()])
     trainer.validate(trained[0], SystemLoader(val, batch_size=32),
                      verbose=False)
-    line, = capsys.readouterr().out.splitlines()
+    line, = (r.getMessage() for r in caplog.records if r.name[:4] == 'pyg_')
     assert line.startswith('step 0   accuracy 0.')
     for name, value in trainer.callback_metrics.items():
         word = name.removeprefix('val_').removeprefix('accuracy_').split('_')[0]
@@ -53,3 +59,20 @@ def test_best_score_is_known_where_a_run_was_moved(train, val, tmp_path):
         assert best['global_step'] == 2
     last = torch.load(tmp_path / 'b' / 'last.ckpt', weights_only=True)
     assert last['global_step'] == 4
+
+
+class Stop(pl.Callback):
+    def on_train_batch_start(self, trainer, *args):
+        if trainer.global_step == 2:
+            signal.raise_signal(signal.SIGTERM)
+
+
+def test_stop_ends_the_program(train, val, tmp_path):
+    module = build(train, options={'batch_size': 8})  # In mid epoch.
+    trainer = make_trainer(module, len(train), str(tmp_path), 2, 'cpu')
+    trainer.callbacks.append(Stop())
+    with pytest.raises(SystemExit) as stopped:
+        train_module(trainer, module, train, val, str(tmp_path))
+    assert stopped.value.code == 143 and trainer.global_step == 3
+    last = torch.load(tmp_path / 'last.ckpt', weights_only=True)
+    assert last['global_step'] == 2
