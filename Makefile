@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo example planets fish soccer docs gallery test test-slow coverage lint format package count clean
+.PHONY: help demo example planets fish soccer docs gallery test test-slow test-faults coverage lint format package count clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ test: $(VENV)/.installed  ## Run the tests
 
 test-slow: $(VENV)/.recordings  ## Run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
+
+test-faults: $(VENV)/.installed  ## Kill runs and writes at random, and see what is left
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow -s tests/test_faults.py tests/training/test_faults.py
 
 coverage: $(VENV)/.installed  ## Say which lines the tests run
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report term:skip-covered

@@ -1,18 +1,23 @@
 """Mini-batches of systems, cut out of a data set's tensors in one go."""
 import copy
-from collections.abc import Sequence
+import copyreg
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Optional
 
 import numpy as np
 import torch
+import torch.distributed
 import torch.utils.data
 from torch import Tensor
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
+from torch.utils.data.distributed import DistributedSampler
 from torch_geometric.data import Batch, Data, Dataset, InMemoryDataset
 from torch_geometric.loader.dataloader import Collater
 from torch_geometric.transforms import Compose
 
 
-class SystemLoader(torch.utils.data.DataLoader):
+class SystemLoader(DataLoader):
     """Yields the same batches as PyG's `DataLoader`, many times faster: it
     gathers all rows of a batch at once from an
     :class:`~torch_geometric.data.InMemoryDataset` (or `dataset[index]`).
@@ -22,10 +27,15 @@ class SystemLoader(torch.utils.data.DataLoader):
     systems, and particles and edges stay where they are. Any other transform
     or kind of data set goes PyG's own way.
 
+    Of several processes, each one has its share of every epoch, and none pads
+    it: metrics count no system twice. Checkpoints of Lightning keep how far an
+    epoch has come, so that training goes on with the next batch.
+
     Args:
         dataset: The systems, a data set or sequence.
-        batch_size: The number of systems in a batch.
-        shuffle: Whether to draw a new order in every epoch.
+        batch_size: The number of systems in a batch, of each process.
+        shuffle: Whether to draw a new order in every epoch, from `generator`;
+            with it, of the same seed, processes and checkpoints agree on one.
         **kwargs: Of :class:`torch.utils.data.DataLoader`, but `collate_fn`.
     """
     def __init__(self, dataset: Any, batch_size: Optional[int] = 1,
@@ -37,8 +47,67 @@ class SystemLoader(torch.utils.data.DataLoader):
                 raise TypeError('SystemLoader takes no collate_fn; make it a '
                                 'transform of the data set.')
             dataset = SystemBatches(dataset)
+        if not any(map(kwargs.get, ('sampler', 'batch_sampler'))):
+            generator = kwargs.get('generator')
+            # Lightning shuffles by itself where processes share no order.
+            if generator is not None or not shuffle:
+                kwargs['sampler'] = _Shares(dataset, bool(shuffle), generator)
+                shuffle = None
+        self._skip = self._done = 0
+        self._start: Optional[Tensor] = None
         super().__init__(dataset, batch_size, shuffle, collate_fn=_as_it_is,
                          **kwargs)
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        skip, self._skip = self._skip, 0
+        if self.generator is not None:
+            self._start = self.generator.get_state()
+        batches = enumerate(super().__iter__(), 1)
+        for self._done, batch in islice(batches, skip, None):
+            yield batch
+
+    def state_dict(self) -> dict[str, Any]:
+        """How many batches are done, and where their order was drawn from."""
+        if self._done < len(self):
+            return {'done': self._done, 'generator': self._start}
+        state = self.generator and self.generator.get_state()
+        return {'done': 0, 'generator': state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._skip = state['done']
+        if self.generator is not None and state['generator'] is not None:
+            self.generator.set_state(state['generator'])
+
+
+def processes() -> tuple[int, int]:
+    """The rank of this process, and how many there are."""
+    if not (torch.distributed.is_available()
+            and torch.distributed.is_initialized()):
+        return 0, 1
+    return torch.distributed.get_rank(), torch.distributed.get_world_size()
+
+
+class _Shares(DistributedSampler):
+    """Deals one order out to all processes, however many there turn out to be;
+    a shuffled one without the few systems that are one too many for some.
+    Lightning puts no sampler of its own, which pads, in the place of such."""
+    def __init__(self, dataset: Any, shuffle: bool,
+                 generator: Optional[torch.Generator]) -> None:
+        super().__init__(dataset, 1, 0, shuffle)
+        self.order: Any = (RandomSampler(dataset, generator=generator)
+                           if shuffle else SequentialSampler(dataset))
+
+    def _own(self) -> slice:
+        (rank, size), end = processes(), len(self.order)
+        return slice(rank, end - end % size * self.shuffle, size)
+
+    def __iter__(self) -> Iterator[int]:
+        own = self._own()
+        stop = None if own.step == 1 else own.stop
+        return islice(iter(self.order), own.start, stop, own.step)
+
+    def __len__(self) -> int:
+        return len(range(len(self.order))[self._own()])
 
 
 class SystemBatches(torch.utils.data.Dataset):
@@ -146,3 +215,18 @@ def _is_batchwise(transform: Any) -> bool:
 
 def _as_it_is(batch: Any) -> Any:
     return batch
+
+
+# PyTorch would send a tensor, which is gone once the process is that sends it.
+def _reduce(generator: torch.Generator) -> tuple[Any, tuple[bytes]]:
+    return _generator, (generator.get_state().numpy().tobytes(), )
+
+
+def _generator(state: bytes) -> torch.Generator:
+    out, known = torch.Generator(), torch.frombuffer(bytearray(state),
+                                                     dtype=torch.uint8)
+    # That of another kind of device says nothing to this one.
+    return out.set_state(known) if len(known) == len(out.get_state()) else out
+
+
+copyreg.pickle(torch.Generator, _reduce)

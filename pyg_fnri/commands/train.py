@@ -33,6 +33,7 @@ em.csv, em.png, check.txt and best.ckpt. Look at the result with
 pyg-fnri evaluate; get graphs with pyg-fnri infer.
 """
 import argparse
+import logging
 import shlex
 import sys
 from collections.abc import Sequence
@@ -43,6 +44,8 @@ from pyg_fnri.training import RECIPES, Config, Recipe
 from pyg_fnri.training.cli import (OptionParser, OwnData, Run, SimulatedData,
                                    describe_data, errors_in_one_line, given,
                                    open_splits)
+
+log = logging.getLogger(__name__)
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -96,11 +99,12 @@ def main(argv: Optional[list[str]] = None) -> None:
                 'options': options
             })
         fit(config, train, val[:run.num_val], run.out, val_every=run.val_every,
-            accelerator=run.accelerator, resume=run.resume,
+            accelerator=run.accelerator, devices=run.devices, resume=run.resume,
             overwrite=run.overwrite, command=['pyg-fnri', 'train', *words])
-    refine = ' --refine' if config.recipe in ('em', 'laws') else ''
-    print(f'look at the result with\n    pyg-fnri evaluate{refine} '
-          f'--checkpoint {run.out}/best.ckpt')
+        refine = ' --refine' if config.recipe in ('em', 'laws') else ''
+        log.info(
+            'look at the result with\n    pyg-fnri evaluate%s '
+            '--checkpoint %s/best.ckpt', refine, run.out)
 
 
 def go_on(args: argparse.Namespace, words: Sequence[str]) -> str:

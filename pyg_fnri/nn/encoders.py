@@ -3,11 +3,34 @@ from typing import Any, Union
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, distributed
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import degree
 
 from pyg_fnri.nn.aggr import ScatterSum
+
+
+class BatchNorm(torch.nn.BatchNorm1d):
+    """Over the rows of all processes, as if they were one batch."""
+    def forward(self, x: Tensor) -> Tensor:
+        if not (self.training and distributed.is_available()
+                and distributed.is_initialized()
+                and distributed.get_world_size() > 1):
+            return super().forward(x)
+        from torch.distributed.nn.functional import all_reduce
+        rows = x.transpose(0, 1).flatten(1)  # [C, rows]
+        total = torch.cat([rows.sum(1), rows.new_tensor([rows.size(1)])])
+        total, number = all_reduce(total).split([len(rows), 1])
+        centred = rows - (total / number).unsqueeze(1)
+        var = all_reduce(centred.square().sum(1)) / number
+        known: Any = self  # All of it is there by default.
+        with torch.no_grad():
+            known.running_mean.lerp_(total / number, self.momentum)
+            known.running_var.lerp_(var * number / (number - 1), self.momentum)
+            known.num_batches_tracked += 1
+        scale = self.weight * torch.rsqrt(var + self.eps)
+        out = centred * scale.unsqueeze(1) + self.bias.unsqueeze(1)
+        return out.unflatten(1, [len(x), *x.shape[2:]]).transpose(0, 1)
 
 
 class MLP(torch.nn.Module):
@@ -20,7 +43,7 @@ class MLP(torch.nn.Module):
         self.dropout = dropout
         self.lin1 = torch.nn.Linear(in_channels, hidden_channels)
         self.lin2 = torch.nn.Linear(hidden_channels, out_channels)
-        self.norm = torch.nn.BatchNorm1d(out_channels)
+        self.norm = BatchNorm(out_channels)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -139,9 +162,9 @@ class TrajectoryCNN(torch.nn.Module):
         super().__init__()
         self.dropout = dropout
         self.conv1 = torch.nn.Conv1d(in_channels, out_channels, kernel_size=5)
-        self.norm1 = torch.nn.BatchNorm1d(out_channels)
+        self.norm1 = BatchNorm(out_channels)
         self.conv2 = torch.nn.Conv1d(out_channels, out_channels, kernel_size=5)
-        self.norm2 = torch.nn.BatchNorm1d(out_channels)
+        self.norm2 = BatchNorm(out_channels)
         self.conv_value = torch.nn.Conv1d(out_channels, out_channels, 1)
         # The softmax would cancel a bias.
         self.conv_score = torch.nn.Conv1d(out_channels, 1, 1, bias=False)

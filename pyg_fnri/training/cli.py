@@ -97,6 +97,7 @@ class Run:
         overwrite: Replace the run in it.
         threads: PyTorch's threads on the CPU; one is enough of a small model.
         accelerator: auto, cpu, gpu, ... as Lightning has it.
+        devices: How many of them, or which ones: 2, or 0,3.
         root: Where data sets are kept, or made.
         data_seed: Seed of the simulation, or of the split.
         num_val: Validation systems to look at.
@@ -109,6 +110,7 @@ class Run:
     overwrite: bool = False
     threads: Optional[int] = None
     accelerator: str = 'auto'
+    devices: str = 'auto'
     root: str = 'datasets'
     data_seed: int = 0
     num_val: int = 2_000
@@ -229,9 +231,11 @@ def open_splits(run: Run, data: dict[str, Any], *splits:
 
 
 class _Lines(logging.Handler):
-    """Prints what the library logs, above progress bars."""
+    """Prints what the library logs, above progress bars; of processes that
+    share a run, the first one does."""
     def emit(self, record: logging.LogRecord) -> None:
-        print(self.format(record), flush=True)
+        if os.environ.get('LOCAL_RANK', '0') == '0':
+            print(self.format(record), flush=True)
 
 
 @contextmanager

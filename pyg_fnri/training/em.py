@@ -49,12 +49,10 @@ class ExpectationMaximisation:
         settings: Numbers of systems, starts and steps; interval, walls, terms.
         train, val: The splits.
         out: The directory.
-        val_every: Steps between validations of the encoder.
-        accelerator: For the encoder, as Lightning has it.
+        **kwargs: For the encoder, of :func:`~pyg_fnri.training.fit`.
     """
     def __init__(self, config: Config, settings: EMSettings, train: Systems,
-                 val: Systems, out: str, val_every: int = 1_000,
-                 accelerator: str = 'auto') -> None:
+                 val: Systems, out: str, **kwargs: Any) -> None:
         if config.unsplit:
             raise ValueError("Laws are not for unsplit; leave that out.")
         batch_size = config.build_recipe().batch_size
@@ -70,7 +68,7 @@ class ExpectationMaximisation:
             half_width = box_half_width(train)
         self.settings, self.out = settings, out
         self.train, self.val = train, val
-        self.val_every, self.accelerator = val_every, accelerator
+        self.kwargs = kwargs
         systems = next(iter(SystemLoader(train, settings.num_fitted)))
         shared = settings.shared or config.build_recipe().shared
         num_windows = systems.num_graphs if shared else 1
@@ -201,8 +199,8 @@ class ExpectationMaximisation:
             for name in ('last.ckpt', 'best.ckpt', 'metrics.csv'))
         last = os.path.join(out, 'last.ckpt') if goes_on else None
         with quiet_lightning():
-            trainer = make_trainer(distillation, len(distilled), out,
-                                   self.val_every, self.accelerator, last)
+            trainer = make_trainer(distillation, len(distilled), out, last=last,
+                                   **self.kwargs)
             return train_module(trainer, distillation, distilled, val, out,
                                 last)
 

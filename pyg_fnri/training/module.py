@@ -11,6 +11,7 @@ from torch.nn.functional import mse_loss
 from torch_geometric.data import Data
 
 from pyg_fnri.laws import LawCheck
+from pyg_fnri.loader import processes
 from pyg_fnri.losses import kl_divergence
 from pyg_fnri.metrics import (EdgeAccuracy, asymmetric_share, joint_type,
                               linear_rollout, posterior_entropy, static_rollout)
@@ -55,22 +56,8 @@ class RelationalInference(pl.LightningModule):
         #: Of its force laws, if there was one.
         self.check: Optional[LawCheck] = None
         self.generator = torch.Generator().manual_seed(config.seed)
-        self._generator_state: Optional[Tensor] = None  # Of a checkpoint.
+        self._generator_states: Optional[Tensor] = None  # Of a checkpoint.
         self._frozen: list[torch.nn.Parameter] = []
-
-    def __getstate__(self) -> dict[str, Any]:
-        # PyTorch cannot send a generator to another process, nor a tensor
-        # that is gone once it is sent.
-        state = self.generator.get_state().numpy().tobytes()
-        return {**self.__dict__, 'generator': state}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        known = torch.frombuffer(bytearray(state['generator']),
-                                 dtype=torch.uint8)
-        self.generator = torch.Generator().manual_seed(self.config.seed)
-        if known.size() == self.generator.get_state().size():
-            self.generator.set_state(known)
 
     def fit_units(self, x: Tensor) -> None:
         """Fits all units to whole trajectories of the training split,
@@ -127,6 +114,9 @@ class RelationalInference(pl.LightningModule):
         edge_type, posterior = self.model.infer(batch)
         self._log_prediction(batch, edge_type)
         self._log_posterior(batch, edge_type, posterior)
+
+    def predict_step(self, batch: Data, batch_idx: int) -> Any:
+        return self.infer(batch)
 
     def on_validation_epoch_end(self) -> None:
         # Without truth there is no accuracy, rather than one of zero.
@@ -211,24 +201,40 @@ class RelationalInference(pl.LightningModule):
             p.requires_grad_(True)
 
     def on_fit_start(self) -> None:
-        state, self._generator_state = self._generator_state, None
-        if state is None:
-            state = self.generator.get_state()
+        states, self._generator_states = self._generator_states, None
+        if states is None:
+            states = self.generator.get_state()
+        states = torch.atleast_2d(states)
         self.generator = torch.Generator(self.device)
-        self.generator.manual_seed(self.config.seed)
+        # Each process draws noise of its own.
+        self.generator.manual_seed(self.config.seed +
+                                   1_000_003 * self.global_rank)
         # The state of another kind of device says nothing to this one.
-        if state.size() == self.generator.get_state().size():
-            self.generator.set_state(state)
+        if (self.global_rank < len(states)
+                and states.size(1) == len(self.generator.get_state())):
+            self.generator.set_state(states[self.global_rank].clone())
+
+    def on_train_batch_start(self, batch: Data, batch_idx: int) -> None:
+        if self.recipe.dropout:
+            # PyTorch draws it from a global generator, in no checkpoint.
+            torch.manual_seed(
+                int(
+                    torch.randint(2**31, (), generator=self.generator,
+                                  device=self.device)))
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint['config'] = asdict(self.config)
-        checkpoint['generator'] = self.generator.get_state()
+        state = self.generator.get_state()
+        if self._trainer is not None:  # Of all processes.
+            state = self.trainer.strategy.all_gather(state.to(self.device))
+            state = state.cpu()
+        checkpoint['generator'] = state
         checkpoint['check'] = self.check and asdict(self.check)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self.remember_check(checkpoint)
         # Only when training starts is it known on which device.
-        self._generator_state = checkpoint['generator']
+        self._generator_states = checkpoint['generator']
 
     def _log_prediction(self, batch: Data, edge_type: Tensor) -> None:
         """Loss given a graph, and errors of rollouts beside those without
@@ -245,16 +251,15 @@ class RelationalInference(pl.LightningModule):
         for name, out in (('rollout', rollout), ('static', static), ('linear',
                                                                      linear)):
             report[f'val_{name}_mse'] = 1e5 * mse_loss(out, y[:, 1:])
-        self.log_dict(report, batch_size=batch.num_graphs, sync_dist=True)
+        self._log_means(report, batch.num_graphs)
 
     def _log_posterior(self, batch: Data, edge_type: Tensor,
                        posterior: Sequence[Tensor]) -> None:
         """Means over layers: relative entropy of the posterior, the share of
         pairs whose directions differ; with the truth, accuracies."""
         def log(name: str, shares: list[Tensor], number: int) -> None:
-            self.log(f'val_{name}_share',
-                     torch.stack(shares).mean().float(), batch_size=number,
-                     sync_dist=True)
+            mean = torch.stack(shares).mean().float()
+            self._log_means({f'val_{name}_share': mean}, number)
 
         if len(edge_type):
             entropy = [
@@ -270,6 +275,11 @@ class RelationalInference(pl.LightningModule):
                 num_pairs)
         if 'edge_label' in batch:
             self.accuracy.update(edge_type, batch.edge_label)
+
+    def _log_means(self, values: dict[str, Tensor], number: int) -> None:
+        # Lightning rounds the mean number of all processes down.
+        self.log_dict(values, batch_size=number * processes()[1],
+                      sync_dist=True)
 
     def _accuracies(self) -> dict[str, Tensor]:
         """Of what the metric has seen, which is then forgotten."""
@@ -304,8 +314,8 @@ class SupervisedInference(RelationalInference):
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         logits = self._logits(batch)
         if self.target in batch:
-            self.log('val_loss', self._cross_entropy(logits, batch),
-                     batch_size=batch.num_graphs, sync_dist=True)
+            self._log_means({'val_loss': self._cross_entropy(logits, batch)},
+                            batch.num_graphs)
         latent = self.model.latent
         self._log_posterior(batch, latent.predict(logits),
                             latent.posterior(logits))

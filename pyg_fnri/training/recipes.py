@@ -46,7 +46,7 @@ class Recipe(ABC):
 
     Args:
         hidden_channels: Size of all hidden layers.
-        batch_size: Systems in a batch.
+        batch_size: Systems in a batch, of each device.
         learning_rate: Adam's, before its schedule.
         max_epochs: Passes over the training split, -1 for no limit.
         max_steps: Steps of the optimiser, -1 for no limit.

@@ -4,9 +4,11 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from typing import Optional
+from pathlib import Path
+from typing import Any, Optional
 
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from torch_geometric.data import InMemoryDataset
@@ -29,7 +31,8 @@ log = logging.getLogger(__name__)
 def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
         *, val_every: int = 1_000, accelerator: str = 'auto',
         resume: bool = False, overwrite: bool = False,
-        command: Optional[Sequence[str]] = None) -> RelationalInference:
+        command: Optional[Sequence[str]] = None,
+        **kwargs: Any) -> RelationalInference:
     """Trains a model by its recipe, to best.ckpt (lowest validation loss),
     last.ckpt, metrics.csv and curves.png; by the recipe `em` into out/quick,
     to go on by :class:`ExpectationMaximisation`, with which the recipe `laws`
@@ -43,39 +46,66 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
         accelerator: `auto`, `cpu`, `gpu`, ... as Lightning has it.
         resume, overwrite: Whether to go on with, or replace, the run in it.
         command: What command.txt says; by default, the program's own.
+        **kwargs: Others of Lightning's trainer, such as `devices`.
     """
     check_run(out, resume, overwrite, config.data.get('files', {}).values())
+    with alone_in(out), quiet_lightning():
+        return _fit(config, train, val, out, resume,
+                    sys.argv if command is None else command,
+                    val_every=val_every, accelerator=accelerator, **kwargs)
+
+
+def _fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
+         resume: bool, command: Sequence[str],
+         **kwargs: Any) -> RelationalInference:
     module, em = build_module(config), None
     _check_systems(module, train, val)
     if isinstance(module.recipe, LawsRecipe):
         em = ExpectationMaximisation(config, module.recipe, train, val, out)
         if not resume:
-            _start_run(out, sys.argv if command is None else command)
+            _start_run(out, command)
         module.fit_units(train._data.x)
         return em.run(module, resume)
     # Of several stages, the first one has a directory of its own.
     stage = 'quick' if isinstance(module.recipe, EMRecipe) else ''
     first = os.path.join(out, stage)
     last = _checkpoint_to_resume(out, stage, config) if resume else None
-    with quiet_lightning():
-        trainer = make_trainer(module, len(train), first, val_every,
-                               accelerator, last)
-        if isinstance(module.recipe, EMRecipe):
-            em = ExpectationMaximisation(config, module.recipe, train, val, out,
-                                         val_every, accelerator)
-        if not resume:
-            _start_run(out, sys.argv if command is None else command)
-        module.fit_units(train._data.x)
-        if trainer.is_global_zero:
-            size = sum(p.numel() for p in module.model.parameters())
-            log.info(f'{config.model} by the recipe {config.recipe}, {size:,} '
-                     f'parameters; {len(train):,} training systems; results in '
-                     f'{out}')
-        best = train_module(trainer, module, train, val, first, last)
-        if em is None and best.model.latent.shared:
-            # Warns where systems are sure of other graphs.
-            shared_graph(best.model, SystemLoader(val, 500))
-        return best if em is None else em.run(best, resume)
+    trainer = make_trainer(module, len(train), first, last=last, **kwargs)
+    if isinstance(module.recipe, EMRecipe):
+        em = ExpectationMaximisation(config, module.recipe, train, val, out,
+                                     **kwargs)
+    if not resume:
+        _start_run(out, command)
+    module.fit_units(train._data.x)
+    if trainer.is_global_zero:
+        size = sum(p.numel() for p in module.model.parameters())
+        log.info(f'{config.model} by the recipe {config.recipe}, {size:,} '
+                 f'parameters; {len(train):,} training systems; results in '
+                 f'{out}')
+    best = train_module(trainer, module, train, val, first, last)
+    if em is None and best.model.latent.shared:
+        # Warns where systems are sure of other graphs.
+        shared_graph(best.model, SystemLoader(val, 500))
+    return best if em is None else em.run(best, resume)
+
+
+@contextmanager
+def alone_in(out: str) -> Iterator[None]:
+    """Keeps other programs from training into a directory, where its file
+    system can; a lock of the system, which ends with the process."""
+    with ExitStack() as stack:
+        try:
+            import fcntl
+            folder = os.open(out, os.O_RDONLY)
+            stack.callback(os.close, folder)
+            rank_zero_only(fcntl.flock)(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise FileExistsError(
+                f"Another program trains into '{out}'; wait for it, or name "
+                f"another directory.") from error
+        except (ImportError, OSError):
+            pass
+        yield
 
 
 @rank_zero_only
@@ -102,9 +132,12 @@ def check_run(out: str, resume: bool = False, overwrite: bool = False,
 @rank_zero_only
 def _start_run(out: str, command: Sequence[str]) -> None:
     """Empties the directory of a run, and notes the command."""
-    if os.path.isdir(out):
-        shutil.rmtree(out)
-    os.makedirs(out)
+    os.makedirs(out, exist_ok=True)
+    for place in Path(out).iterdir():  # The directory itself is locked.
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink()
     write_text(os.path.join(out, 'command.txt'), f'{shlex.join(command)}\n')
 
 

@@ -1,7 +1,9 @@
 """Lightning's trainer as runs use it: limits, logs, progress, curves."""
+import csv
 import importlib.util
 import logging
 import os
+import signal
 import time
 import warnings
 from collections.abc import Iterator
@@ -27,19 +29,11 @@ log = logging.getLogger(__name__)
 
 def make_trainer(module: RelationalInference, num_systems: int, out: str,
                  val_every: int = 1_000, accelerator: str = 'auto',
-                 last: Optional[str] = None) -> pl.Trainer:
+                 last: Optional[str] = None, **kwargs: Any) -> pl.Trainer:
     """Lightning's trainer, to a directory or on from its last checkpoint."""
     recipe = module.recipe
-    num_steps = num_systems // recipe.batch_size
-    if num_steps == 0:
-        raise ValueError(f"batch_size is {recipe.batch_size}, but there are "
-                         f"{num_systems} training systems; lower it.")
-    end = min(n for n in (recipe.max_epochs * num_steps, recipe.max_steps)
-              if n > 0)
-    # A run shorter than the interval is still looked at when it ends.
-    val_every = min(val_every, end)
     monitor, mode = module.monitor
-    return pl.Trainer(
+    trainer: Any = pl.Trainer(
         accelerator=accelerator,
         max_epochs=recipe.max_epochs,
         max_steps=recipe.max_steps,
@@ -53,10 +47,22 @@ def make_trainer(module: RelationalInference, num_systems: int, out: str,
             ProgressLines()
         ],
         logger=_make_loggers(out, last),
-        log_every_n_steps=min(50, val_every),
         num_sanity_val_steps=0,
         enable_model_summary=False,
-        enable_progress_bar=False)
+        enable_progress_bar=False,
+        **kwargs)
+    batch_size = recipe.batch_size * trainer.num_devices * trainer.num_nodes
+    num_steps = num_systems // batch_size
+    if num_steps == 0:
+        raise ValueError(f"batch_size is {recipe.batch_size}, {batch_size} on "
+                         f"all devices, but there are {num_systems} training "
+                         f"systems; lower it.")
+    # A run shorter than the interval is still looked at when it ends.
+    trainer.val_check_interval = min(n for n in (val_every,
+                                                 recipe.max_epochs * num_steps,
+                                                 recipe.max_steps) if n > 0)
+    trainer.log_every_n_steps = min(50, trainer.val_check_interval)
+    return trainer
 
 
 def train_module(trainer: pl.Trainer, module: RelationalInference,
@@ -68,8 +74,7 @@ def train_module(trainer: pl.Trainer, module: RelationalInference,
     trainer.fit(
         module,
         SystemLoader(train, module.recipe.batch_size, shuffle=True,
-                     drop_last=len(train)
-                     >= module.recipe.batch_size, generator=generator),
+                     drop_last=True, generator=generator),
         SystemLoader(val, batch_size=500), ckpt_path=last)
     best = os.path.join(out, 'best.ckpt')
     if trainer.is_global_zero:
@@ -97,6 +102,8 @@ class ProgressLines(pl.Callback):
             self.bars.start()
 
     def on_train_batch_end(self, trainer: pl.Trainer, *args: Any) -> None:
+        if trainer.received_sigterm:
+            raise SystemExit
         if self.bars is not None:
             self.bars.update(self.bars.task_ids[0],
                              completed=trainer.global_step)
@@ -105,7 +112,11 @@ class ProgressLines(pl.Callback):
         if self.bars is not None:
             self.bars.stop()
 
-    on_exception = teardown
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule,
+                     exception: BaseException) -> None:
+        self.teardown()
+        if trainer.received_sigterm and isinstance(exception, SystemExit):
+            exception.code = 128 + signal.SIGTERM
 
     def on_validation_end(self, trainer: pl.Trainer,
                           pl_module: pl.LightningModule) -> None:
@@ -151,15 +162,18 @@ class _Table(CSVLogger):
 def _make_loggers(out: str, last: Optional[str]) -> list[Any]:
     """CSV always, TensorBoard where it is installed."""
     path = os.path.join(out, 'metrics.csv')
-    csv = _Table(out, name='', version='')
+    logger: Any = _Table(out, name='', version='')
     if last is not None and os.path.exists(path):
-        rows = pd.read_csv(path).set_index('step')
+        with open(path, newline='', encoding='utf-8') as file:
+            rows = [*csv.DictReader(file)]
         done = torch.load(last, weights_only=True)['global_step']
         # Lightning's logger clears the file when it starts.
-        for step, row in rows[rows.index < done].iterrows():
-            csv.log_metrics(row.dropna().to_dict(), step)
-        csv.save()
-    loggers: list[Any] = [csv]
+        for row in rows:
+            row = {key: text for key, text in row.items() if text}
+            if (step := int(row.pop('step', done))) < done:
+                logger.log_metrics(row, step)
+        logger.save()
+    loggers: list[Any] = [logger]
     if importlib.util.find_spec('tensorboard') is not None:
         loggers.append(TensorBoardLogger(out, name='', version=''))
     return loggers

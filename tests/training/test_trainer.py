@@ -1,3 +1,7 @@
+import signal
+
+import pytest
+import pytorch_lightning as pl
 import rich
 import torch
 from rich.console import Console
@@ -54,3 +58,20 @@ def test_best_score_is_known_where_a_run_was_moved(train, val, tmp_path):
         assert best['global_step'] == 2
     last = torch.load(tmp_path / 'b' / 'last.ckpt', weights_only=True)
     assert last['global_step'] == 4
+
+
+class Stop(pl.Callback):
+    def on_train_batch_start(self, trainer, *args):
+        if trainer.global_step == 2:
+            signal.raise_signal(signal.SIGTERM)
+
+
+def test_stop_ends_the_program(train, val, tmp_path):
+    module = build(train, options={'batch_size': 8})  # In mid epoch.
+    trainer = make_trainer(module, len(train), str(tmp_path), 2, 'cpu')
+    trainer.callbacks.append(Stop())
+    with pytest.raises(SystemExit) as stopped:
+        train_module(trainer, module, train, val, str(tmp_path))
+    assert stopped.value.code == 143 and trainer.global_step == 3
+    last = torch.load(tmp_path / 'last.ckpt', weights_only=True)
+    assert last['global_step'] == 2

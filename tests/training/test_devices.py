@@ -1,0 +1,55 @@
+"""Two processes on CPUs stand in for two devices."""
+import os
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from small_training import build, make_config
+
+from pyg_fnri.loader import SystemLoader
+from pyg_fnri.training import fit
+
+pytestmark = pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
+#: Without noise, and without random frames.
+OPTIONS = dict(tau=1e9, pred_steps=10, symmetries=False)
+
+
+def train_on(devices, train, val, regime):
+    module = build(train, regime=regime, options=OPTIONS)
+    trainer = pl.Trainer(accelerator='cpu', devices=devices,
+                         strategy='ddp_fork' if devices > 1 else 'auto',
+                         max_steps=3, val_check_interval=3,
+                         check_val_every_n_epoch=None, num_sanity_val_steps=0,
+                         logger=False, enable_checkpointing=False,
+                         enable_progress_bar=False, enable_model_summary=False)
+    generator = torch.Generator().manual_seed(1)
+    trainer.fit(
+        module,
+        SystemLoader(train, 16 // devices, shuffle=True, drop_last=True,
+                     generator=generator), SystemLoader(val, 4))
+    metrics = {k: v for k, v in trainer.callback_metrics.items() if 'val' in k}
+    return module.state_dict(), metrics
+
+
+@pytest.mark.parametrize('regime', ['learned', 'supervised', 'true_graph'])
+def test_two_devices_do_what_one_does(train, val, regime):
+    # Of odd numbers, one has more; none is counted twice.
+    (one, metrics), (two, others) = (train_on(n, train[:49], val[:19], regime)
+                                     for n in (1, 2))
+    for key, value in one.items():
+        torch.testing.assert_close(two[key], value, atol=1e-6, rtol=1e-6)
+    assert metrics.keys() == others.keys() != set()
+    for key, value in metrics.items():
+        torch.testing.assert_close(others[key], value, atol=1e-6, rtol=1e-5)
+
+
+def test_run_on_two_devices_has_noise_of_each(train, val, tmp_path):
+    config = make_config(options=dict(batch_size=8, max_steps=4))
+    run = dict(val_every=4, accelerator='cpu', devices=2, strategy='ddp_spawn')
+    fit(config, train, val, str(tmp_path / 'run'), **run)
+    last = torch.load(tmp_path / 'run' / 'last.ckpt', weights_only=True)
+    first, second = last['generator']
+    assert last['global_step'] == 4 and not first.equal(second)
+    with pytest.raises(ValueError, match='66 on all devices'):
+        fit(make_config(options=dict(batch_size=33)), train, val,
+            str(tmp_path / 'other'), **run)
