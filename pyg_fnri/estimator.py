@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Optional, Union
 import networkx as nx
 import numpy as np
 import pandas as pd
+import rich
 import torch
 from matplotlib.figure import Figure
 from rich.progress import track
@@ -559,11 +560,11 @@ class GraphEstimator:
         model, frames = self.module.model, self._frames()
         self.systems, self.particles = (dataset.system_names,
                                         dataset.particle_names)
-        few = len(dataset) <= BATCH_SIZE
-        batches = (
-            _observed(batch, frames)
-            for batch in track(SystemLoader(dataset, BATCH_SIZE),
-                               'inferring graphs', transient=True, disable=few))
+        quiet = (len(dataset) <= BATCH_SIZE
+                 or not rich.get_console().is_terminal)
+        batches = (_observed(batch, frames) for batch in track(
+            SystemLoader(dataset, BATCH_SIZE), 'inferring graphs',
+            transient=True, disable=quiet))
         self.data = []
         if shared and len(dataset) > 1:
             _check_particles(self.systems, self.particles)

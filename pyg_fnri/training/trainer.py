@@ -51,6 +51,9 @@ def make_trainer(module: RelationalInference, num_systems: int, out: str,
         enable_model_summary=False,
         enable_progress_bar=False,
         **kwargs)
+    asked = str(kwargs.get('precision', ''))
+    if asked[:2] == '16' and trainer.precision[:2] != '16':
+        raise ValueError("precision 16 takes a GPU; take bf16, 32 or 64.")
     batch_size = recipe.batch_size * trainer.num_devices * trainer.num_nodes
     num_steps = num_systems // batch_size
     if num_steps == 0:

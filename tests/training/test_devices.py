@@ -53,3 +53,9 @@ def test_run_on_two_devices_has_noise_of_each(train, val, tmp_path):
     with pytest.raises(ValueError, match='66 on all devices'):
         fit(make_config(options=dict(batch_size=33)), train, val,
             str(tmp_path / 'other'), **run)
+
+
+def test_half_precision_is_refused_where_it_cannot_be(train, val, tmp_path):
+    with pytest.raises(ValueError, match='takes a GPU'):
+        fit(make_config(options=dict(batch_size=8)), train, val,
+            str(tmp_path / 'run'), accelerator='cpu', precision='16-mixed')
