@@ -150,6 +150,8 @@ def test_settings_are_those_of_scikit_learn(result):
     assert type(estimator)(**estimator.get_params()).set_params(
         seed=6).get_params()['seed'] == 6
     assert 'seed=5' in repr(estimator)
+    base = pytest.importorskip('sklearn.base')
+    assert base.clone(estimator).get_params() == estimator.get_params()
     with pytest.raises(ValueError, match="'sed'"):
         estimator.set_params(sed=1)
     with pytest.raises(ValueError, match="'tim'"):
