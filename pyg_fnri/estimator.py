@@ -125,6 +125,8 @@ class Source(NamedTuple):
             given = list(data)
         elif isinstance(data, (str, os.PathLike)):
             name, given = os.path.basename(os.fspath(data)), None
+        if isinstance(given, (list, tuple)) and not given:
+            raise ValueError('There are no systems in these data.')
         known = {of.name for of in fields(ReadingOptions)}
         reading = {
             k: v

@@ -154,10 +154,11 @@ def test_settings_are_those_of_scikit_learn(result):
     assert base.clone(estimator).get_params() == estimator.get_params()
     with pytest.raises(ValueError, match="'sed'"):
         estimator.set_params(sed=1)
-    with pytest.raises(ValueError, match="'tim'"):
-        infer([], tim=1)
-    with pytest.raises(ValueError, match='method'):
-        infer([], method='law')
+    for wrong, said in ((dict(tim=1), "'tim'"), (dict(method='law'), 'method'),
+                        ({}, 'no systems')):
+        with pytest.raises(ValueError, match=said):
+            infer([] if not wrong else [from_trajectory(torch.randn(3, 9, 4))],
+                  **wrong)
 
 
 @pytest.mark.filterwarnings('ignore')
