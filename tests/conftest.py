@@ -106,6 +106,7 @@ def laws_sought_briefly():
                     max_starts=2, max_rounds=0, terms=())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pyg_fnri.laws.fit, 'MAX_SEARCHES', 1)
+        patch.setattr(pyg_fnri.laws.fit, 'MAX_REFITTED', 0)
         for module in (pyg_fnri.laws, pyg_fnri.training.em):
             patch.setattr(module, 'discover_force_laws', brief)
         yield

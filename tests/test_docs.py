@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import torch
 
+from pyg_fnri import GraphEstimator
 from pyg_fnri.commands import COMMANDS, main
 
 ROOT = Path(__file__).parent.parent
@@ -62,13 +63,18 @@ def folder(tmp_path_factory):
         ROOT / 'datasets', folder / 'datasets',
         ignore=lambda path, names: [name for name in names if '.' not in name])
     table = pd.read_csv(ROOT / 'datasets' / 'example.csv')
-    table[table.system <= 20].to_csv(folder / 'my.csv', index=False)
+    table[table.system <= 8].to_csv(folder / 'my.csv', index=False)
     return folder
 
 
 @pytest.fixture
 def run(folder, monkeypatch, one_thread, laws_sought_briefly):
-    """Runs code as a module of a file, as classes of users are."""
+    """Runs code as a module of a file, as classes of users are; networks and
+    numbers of layers are hardly tried."""
+    defaults = GraphEstimator.__init__.__kwdefaults__
+    monkeypatch.setitem(defaults, 'max_steps', 2)
+    monkeypatch.setattr('pyg_fnri.estimator.CANDIDATES', ((2, ), ))
+
     def run(name, code):
         path = folder / f'{name}.py'
         path.write_text(code)
