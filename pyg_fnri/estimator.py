@@ -274,13 +274,18 @@ class GraphEstimator:
             candidates = (tuple(self.layers), )
         module = None
         if self.method != 'networks':
-            found = select_layers(config, candidates, train, val, test,
-                                  os.path.join(source.root, 'laws'),
-                                  [self.seed])
-            module, candidates = found.module, (found.recommended, )
-            self.about = {'method': 'laws', 'warnings': found.warnings}
-            if self.method == 'laws' or module.check and module.check.holds:
-                return module
+            try:
+                found = select_layers(config, candidates, train, val, test,
+                                      os.path.join(source.root, 'laws'),
+                                      [self.seed])
+            except ValueError:  # There were no interactions to fit laws to.
+                if self.method == 'laws':
+                    raise
+            else:
+                module, candidates = found.module, (found.recommended, )
+                self.about = {'method': 'laws', 'warnings': found.warnings}
+                if self.method == 'laws' or module.check and module.check.holds:
+                    return module
         shared |= dict(max_steps=self.max_steps,
                        batch_size=min(64, max(1,
                                               len(train) // 2)))
