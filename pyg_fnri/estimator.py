@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Optional, Union
 
 import networkx as nx
@@ -23,9 +24,9 @@ from torch_geometric.utils import scatter
 from pyg_fnri.convert import to_changes, to_networkx, to_pandas
 from pyg_fnri.datasets.options import ReadingOptions
 from pyg_fnri.datasets.particle_systems import find_system
-from pyg_fnri.datasets.spec import (OWN_UNIT, Systems, describe_files,
-                                    frame_interval, open_dataset,
-                                    remembered_reading)
+from pyg_fnri.datasets.spec import (MOST_OBSERVED, OWN_UNIT, Systems,
+                                    describe_files, first_half, frame_interval,
+                                    open_dataset, remembered_reading)
 from pyg_fnri.datasets.stored import (check_choice, check_writable, loaded,
                                       write_table, write_tensors, write_text,
                                       written_together)
@@ -48,8 +49,8 @@ from pyg_fnri.transforms import SplitTrajectory
 METHODS = ('auto', 'laws', 'networks')
 #: Types of each layer, from which `layers='auto'` chooses.
 CANDIDATES = ((2, ), (2, 2), (2, 2, 2))
-#: Frames that are observed of held-out systems, and predicted, at the most.
-MOST_OBSERVED, HORIZON = 49, 10
+#: Frames that a score is of, at the most.
+HORIZON = 10
 #: Held-out systems that a score is of, those that are kept, and those drawn.
 NUM_SCORED, NUM_KEPT, NUM_DRAWN = 1_000, 50, 4
 #: Systems that graphs are inferred of at once.
@@ -244,7 +245,7 @@ class GraphEstimator:
             frames = train._data.x.size(1)
             whole = source.open_whole(frames)
             shared = self.shared or len(whole) == 1
-            if self._frames() is not None and self._are_longer(whole):
+            if self._frames() and whole[0].x.size(1) > self._frames():
                 whole = source.open('all', window=frames)  # As in training.
             with nullcontext() if shared else self._apart():
                 self._infer(whole, shared)
@@ -282,19 +283,20 @@ class GraphEstimator:
                 if self.method == 'laws':
                     raise
             else:
-                module, candidates = found.module, (found.recommended, )
+                laws, module = found, found.module
+                candidates = (found.recommended, )
                 self.about = {'method': 'laws', 'warnings': found.warnings}
                 if self.method == 'laws' or module.check and module.check.holds:
                     return module
-        shared |= dict(max_steps=self.max_steps,
-                       batch_size=min(64, max(1,
-                                              len(train) // 2)))
+        edges = 1 + train._data.edge_index.size(1) // len(train)
+        batch_size = max(1, min(64, NUM_EDGES // edges, len(train) // 2))
+        shared |= dict(max_steps=self.max_steps, batch_size=batch_size)
         config = replace(config, recipe='quick', options=shared)
         found = select_layers(config, candidates, train, val, test,
                               os.path.join(source.root, 'networks'),
                               [self.seed])
         if module is not None:
-            ahead, error = compare_errors(found.module, module, test)
+            ahead, error = compare_errors(found, laws)
             if ahead > -2 * error:
                 return module
             found.module.check = module.check
@@ -339,7 +341,7 @@ class GraphEstimator:
         """Whether the force laws hold, if that was asked."""
         return self.module.check
 
-    @property
+    @cached_property
     def graph(self) -> pd.DataFrame:
         """A row for each candidate edge and layer: `system`, `sender`,
         `receiver`, `layer`, `type`, and the `probability` of that type."""
@@ -355,7 +357,7 @@ class GraphEstimator:
         :func:`~pyg_fnri.convert.to_changes`."""
         return to_changes(self.graph, stay)
 
-    @property
+    @cached_property
     def laws(self) -> Optional[LawCurves]:
         """The force laws, at the distances of pairs that interact in held-out
         systems; None of networks, or of a checkpoint alone."""
@@ -403,10 +405,10 @@ class GraphEstimator:
             out['laws'] = laws.plot()
         drawn = self.held_out[:NUM_DRAWN]
         if drawn and drawn[0].x.size(2) >= 4:
-            out['trajectories'] = draw_rollouts([of.prediction for of in drawn],
-                                                [of.y for of in drawn],
-                                                observed=[of.x for of in drawn],
-                                                unit=OWN_UNIT)
+            out['trajectories'] = draw_rollouts(
+                [of.prediction for of in drawn], [of.y for of in drawn],
+                observed=[of.x for of in drawn],
+                particles=self.about['held_out'], unit=OWN_UNIT)
         if self._are_windows():
             out['changes'] = plot_changes(self.changes(stay))
         return out
@@ -508,9 +510,6 @@ class GraphEstimator:
         encoder = self.module.is_trained('encoder')
         return self.module.config.num_observed if encoder else None
 
-    def _are_longer(self, dataset: Systems) -> bool:
-        return dataset[0].x.size(1) > self.module.config.num_observed
-
     def _are_windows(self) -> bool:
         return len(self.data) > 1 and all('/' in str(name)
                                           for name in self.systems)
@@ -556,11 +555,9 @@ class GraphEstimator:
             'horizon': steps,
             'held_out': dataset.particle_names[:NUM_DRAWN]
         }
-        sizes = batch.batch.bincount().tolist()
-        self.held_out = _systems_of(batch, graph)[:NUM_KEPT]
-        for of, y, prediction in zip(self.held_out, batch.y.split(sizes),
-                                     found.split(sizes)):
-            of.y, of.prediction = y, prediction
+        self.__dict__.pop('laws', None)
+        self.held_out = _systems_of(batch, graph, y=batch.y,
+                                    prediction=found)[:NUM_KEPT]
         return self
 
     def _infer(self, dataset: Systems, shared: bool) -> 'GraphEstimator':
@@ -572,6 +569,7 @@ class GraphEstimator:
         batches = (_observed(batch, frames) for batch in track(
             SystemLoader(dataset, BATCH_SIZE), 'inferring graphs',
             transient=True, disable=quiet))
+        self.__dict__.pop('graph', None)
         self.data = []
         if shared and len(dataset) > 1:
             _check_particles(self.systems, self.particles)
@@ -631,7 +629,7 @@ def _open_splits(source: Source) -> tuple[Systems, Systems, Systems]:
             train, val = source.open('train'), source.open('val')
         test = source.open('test')
     for part in (train, val, test):
-        part.transform = _split(part)
+        part.transform = SplitTrajectory(first_half(part))
     return train, val, test
 
 
@@ -644,17 +642,14 @@ def _are_windows_of_one(*splits: Systems) -> bool:
         of == particles[0] for of in particles)
 
 
-def _split(dataset: Systems) -> SplitTrajectory:
-    return SplitTrajectory(min(MOST_OBSERVED, dataset._data.x.size(1) // 2))
-
-
 def _observed(data: Any, frames: Optional[int]) -> Any:
     data.x = data.x[:, :frames]
     return data
 
 
-def _systems_of(batch: Batch, graph: Refined) -> list[Data]:
-    """The systems of a batch, each with its part of a graph."""
+def _systems_of(batch: Batch, graph: Refined, **rows: Any) -> list[Data]:
+    """The systems of a batch, each with its part of a graph, and of rows of
+    particles."""
     number = batch.batch[batch.edge_index[1]].bincount(
         minlength=batch.num_graphs).tolist()
     sizes = batch.batch.bincount().tolist()
@@ -664,8 +659,10 @@ def _systems_of(batch: Batch, graph: Refined) -> list[Data]:
                                edge_attr.split(number)):
         of.edge_type, of.edge_attr = types, attr
     if graph.mass is not None:
-        for of, mass in zip(out, graph.mass.split(sizes)):
-            of.mass = mass
+        rows['mass'] = graph.mass
+    for name, values in rows.items():
+        for of, own in zip(out, values.split(sizes)):
+            of[name] = own
     return out
 
 

@@ -39,12 +39,13 @@ AGREEMENT = 'agreement', 'agreement_by_chance', 'agreement_adjusted'
 
 class Selection(NamedTuple):
     """The recommended types of each layer, a table with a row for each
-    candidate, the smallest first, what speaks against it, in sentences, and the
-    module of the first seed."""
+    candidate, the smallest first, what speaks against it, in sentences, the
+    module of the first seed, and logarithms of its errors by system."""
     recommended: tuple[int, ...]
     table: pd.DataFrame
     warnings: list[str]
     module: RelationalInference
+    error: np.ndarray
 
 
 def select_layers(config: Config, candidates: Sequence[Sequence[int]],
@@ -109,7 +110,7 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
     table = _compare(runs, WORTH if config.recipe == 'laws' else 0.0)
     chosen = list(runs)[int(table['recommended'].argmax())]
     return Selection(chosen, table, failures + _warnings(table),
-                     modules[chosen])
+                     modules[chosen], runs[chosen][0]['error'])
 
 
 def _suffices(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> bool:
@@ -123,12 +124,10 @@ def _suffices(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> bool:
     return ahead + max(spread, WORTH) > 0
 
 
-def compare_errors(module: RelationalInference, other: RelationalInference,
-                   test: InMemoryDataset) -> tuple[float, float]:
-    """By how much a module's error of rollouts on held-out systems is above
-    that of another one, in logarithms, and its standard error."""
-    errors = [_measure(of, test)['error'][None] for of in (module, other)]
-    return _difference(*errors)
+def compare_errors(one: Selection, other: Selection) -> tuple[float, float]:
+    """By how much the error of one on the same held-out systems is above that
+    of another, in logarithms, and its standard error."""
+    return _difference(one.error[None], other.error[None])
 
 
 def plot_selection(table: pd.DataFrame) -> Figure:

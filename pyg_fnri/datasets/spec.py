@@ -15,6 +15,8 @@ from pyg_fnri.transforms import NearestNeighbours, WithinRadius
 Systems = Union[ParticleSystems, TrajectoryTable, NRIFolder]
 #: The unit of what the user's own data hold, which they do not tell.
 OWN_UNIT = 'unit of the data'
+#: The frames that are observed of long systems, if nothing else is said.
+MOST_OBSERVED = 49
 
 
 def describe_files(
@@ -126,6 +128,11 @@ def frame_interval(description: Mapping[str, Any],
     if isinstance(dataset, NRIFolder):
         return description['reading'].get('time_step')
     return dataset.time_step
+
+
+def first_half(dataset: Systems) -> int:
+    """How many frames are observed, if nothing else is said."""
+    return min(MOST_OBSERVED, dataset._data.x.size(1) // 2)
 
 
 def length_unit(dataset: Any) -> str:

@@ -38,8 +38,6 @@ STEPS = {
     'evaluation': 'measuring',
     'plot': 'drawing'
 }
-#: The frames that are observed of long systems, if nothing else is said.
-MOST_OBSERVED = 49
 
 
 @dataclass(frozen=True)
@@ -222,11 +220,11 @@ def describe_data(args: argparse.Namespace) -> dict[str, Any]:
 def open_splits(run: Run, data: dict[str, Any], *splits:
                 str) -> tuple[int, list[Systems]]:
     """How many frames are observed, and data sets."""
-    from pyg_fnri.datasets.spec import open_dataset
+    from pyg_fnri.datasets.spec import first_half, open_dataset
     systems = [open_dataset(data, run.root, name) for name in splits]
     num_observed = run.num_observed
     if num_observed is None:
-        num_observed = min(MOST_OBSERVED, systems[0][0].x.size(1) // 2)
+        num_observed = first_half(systems[0])
     return num_observed, systems
 
 
