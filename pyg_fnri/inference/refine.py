@@ -13,7 +13,7 @@ from pyg_fnri.inference.likelihood import (AnnealingStep, Objective,
                                            StudentErrors, fit_errors,
                                            without_prior)
 from pyg_fnri.inference.noise import decorrelated
-from pyg_fnri.inference.relaxation import relax_and_sweep
+from pyg_fnri.inference.relaxation import relax_and_sweep, sizes
 from pyg_fnri.inference.search import GraphSearch, Refined
 from pyg_fnri.inference.smoothing import SmoothedEvidence, follow
 from pyg_fnri.nn import ForceLawDecoder, RelationalAutoEncoder, known_masses
@@ -35,6 +35,11 @@ NUM_ALTERNATIONS, MASSES = 3, (1.0, 0.5, 2.0, 0.7, 1.4)
 #: Times the median cost from which on a system stands out, and starts that have
 #: to find its best graph then.
 OUTLYING, ENOUGH = 3.0, 3
+
+#: Channels at a particle up to which systems are small: they get all starts.
+#: Larger ones, which take longer, get fewer, and none that only sweeps, where
+#: they are stuck.
+SMALL = 24
 
 
 @torch.no_grad()
@@ -151,9 +156,12 @@ def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
         cost = _likelihood(search, seen, annealing[-1])
         if not isinstance(cost, StudentErrors):
             break
-        annealing = _widened(cost)
+        annealing, before = _widened(cost), search.choice
         relax_and_sweep(search, seen, annealing)
         seen.settle(search.channels)
+        if not seen.responds:  # What has not changed hardly will.
+            search.activate(search.choice != before)
+    search.activate()
     _refine_by_restarts(search, seen, annealing, num_restarts, generator)
     evidence.transitions.mass = seen.transitions.mass
     return seen
@@ -181,15 +189,24 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
     size = unit.bincount(minlength=len(best_cost))
     settled = size == 0  # Numbers of systems may have gaps.
     size = size.clamp(min=1) / size.max()
+    width = sizes(search, evidence)[0].clamp(min=1)
+    small = torch.ones_like(settled)
+    small[unit] = (width <= SMALL)[search.system]
+    last_number = torch.full_like(best_cost, num_restarts)
+    last_number[unit] *= (2 * SMALL / width).clamp(max=1)[search.system]
     for number in range(num_restarts):
-        if bool(settled.all()):
-            break
-        search.active = ~settled[owner]
+        # Every other start only sweeps.
+        tried = ~settled & (number < last_number)
+        if number % 2:
+            tried &= small
+        if not bool(tried.any()):
+            continue
+        search.active = tried[owner]
         best, best_mass = search.choice, transitions.mass
         if evidence.responds:
             other_mass = torch.full_like(best_mass,
                                          MASSES[number % len(MASSES)])
-            transitions.mass = torch.where(settled[unit], best_mass, other_mass)
+            transitions.mass = torch.where(tried[unit], other_mass, best_mass)
         search.choice = torch.where(search.active, search.draw(generator), best)
         if number % 2 == 0:
             drawn = one_hot(search.choice, len(search.options))
@@ -210,11 +227,11 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
         best_cost = torch.where(better, cost, best_cost)
         transitions.mass = torch.where(better[unit], transitions.mass,
                                        best_mass)
-        times_found = torch.where(better, 1, times_found + ~other)
+        times_found = torch.where(better, 1, times_found + (tried & ~other))
         typical = (best_cost / size).median()
         settled |= (times_found >= 2) & (best_cost / size <= OUTLYING * typical)
         settled |= times_found >= ENOUGH
-    search.active = torch.ones_like(search.active)
+    search.activate()
     search.sweep(evidence, last)  # For the conditional posterior of all.
 
 

@@ -31,7 +31,7 @@ NUM_KEPT = 64
 def relax_and_sweep(search: GraphSearch, evidence: ImpulseEvidence,
                     annealing: Sequence[Objective],
                     start: Optional[Tensor] = None) -> None:
-    _, entries = _sizes(search, evidence)
+    _, entries = sizes(search, evidence)
     if int(entries.max()) <= MAX_ENTRIES:
         search.choice = relax(search, evidence, annealing, start)
         annealing = annealing[-NUM_SWEPT:]
@@ -43,7 +43,7 @@ def relax_and_sweep(search: GraphSearch, evidence: ImpulseEvidence,
 def decode_directed(search: GraphSearch, evidence: ImpulseEvidence,
                     objective: Objective) -> None:
     """Looks at all pairs of a particle at once, in directed graphs."""
-    _, entries = _sizes(search, evidence)
+    _, entries = sizes(search, evidence)
     if bool(search.choices.mutual.any()) or int(entries.max()) > MAX_ENTRIES:
         return
     # At first by all transitions alike, then by those that fit.
@@ -153,6 +153,25 @@ def relax(search: GraphSearch, evidence: ImpulseEvidence,
     return choice
 
 
+def whitening(matrix: Tensor) -> Tensor:
+    """The inverses of the Cholesky factors of matrices :obj:`[n, m, m]`, by
+    blocks: products of many matrices are far faster than eliminations."""
+    size = matrix.size(-1)
+    if size <= 16:
+        eye = torch.eye(size, dtype=matrix.dtype, device=matrix.device)
+        factor = torch.linalg.cholesky_ex(matrix).L
+        return torch.linalg.solve_triangular(factor, eye, upper=False)
+    first, rest = slice(size // 2), slice(size // 2, None)
+    out = torch.zeros_like(matrix)
+    out[:, first, first] = corner = whitening(matrix[:, first, first])
+    side = matrix[:, rest, first] @ corner.mT
+    other = whitening(
+        torch.baddbmm(matrix[:, rest, rest], side, side.mT, alpha=-1))
+    out[:, rest, rest] = other
+    out[:, rest, first] = -other @ side @ corner
+    return out
+
+
 def _gaussian(q: Tensor, options: Tensor) -> Tensor:
     """Of the mean and the variance under probabilities :obj:`[v, M]`."""
     mean = q @ options
@@ -205,10 +224,11 @@ class _Particles:
         size = padded.size()[:3]  # n, K, C
         known = normal.view(size + size[1:]).clone()
         known.diagonal(0, 1, 3).add_(padded[..., :-1].permute(0, 2, 3, 1))
-        covariance = torch.linalg.inv(known.view_as(normal))
-        pull = right + padded[..., -1].flatten(1)
-        mean = (covariance @ pull.unsqueeze(-1)).view_as(padded[..., -1:])
-        own = covariance.view_as(known).diagonal(0, 1, 3).permute(0, 3, 1, 2)
+        white = whitening(known.view_as(normal))
+        pull = (right + padded[..., -1].flatten(1)).unsqueeze(-1)
+        mean = (white.mT @ (white @ pull)).view_as(padded[..., -1:])
+        white = white.unflatten(2, size[1:])
+        own = torch.einsum('nrkc,nrkd->nkcd', white, white)
         precision = torch.linalg.inv(own[self.there])
         pull = precision @ mean[self.there]
         return torch.cat([precision, pull], dim=-1) - others
@@ -219,8 +239,8 @@ class _Particles:
         return out
 
 
-def _sizes(search: GraphSearch,
-           evidence: ImpulseEvidence) -> tuple[Tensor, Tensor]:
+def sizes(search: GraphSearch,
+          evidence: ImpulseEvidence) -> tuple[Tensor, Tensor]:
     """The most channels that act on a particle, and the entries of all its
     arrays, of each system, twice :obj:`[num_systems]`."""
     choices, system, active = search.choices, search.system, search.active
@@ -235,7 +255,7 @@ def _sizes(search: GraphSearch,
 
 def _parts(search: GraphSearch, evidence: ImpulseEvidence) -> Iterator[Tensor]:
     """The active choices of about as many systems of one width as fit."""
-    width, entries = _sizes(search, evidence)
+    width, entries = sizes(search, evidence)
     order = width.argsort(stable=True)
     key = torch.stack([width[order], entries[order].cumsum(0) // NUM_ENTRIES])
     part = torch.empty_like(order)

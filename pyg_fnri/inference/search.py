@@ -72,6 +72,18 @@ class GraphSearch:
         """The present graph as the decoder sees it, :obj:`[V, C]`."""
         return self.options[self.choice]
 
+    def activate(self, choices: Optional[Tensor] = None) -> None:
+        """Has sweeps and relaxations change all choices, or all of the systems
+        that some :obj:`[V]` bool are of."""
+        if choices is None:
+            self.active = torch.ones_like(self.active)
+            return
+        owner = self.system[self.choices.receiver]
+        some = torch.zeros_like(self.system[:1],
+                                dtype=torch.bool).repeat(self.num_systems)
+        some[owner[choices]] = True
+        self.active = some[owner]
+
     def draw(self, generator: torch.Generator) -> Tensor:
         """Random graphs, as options of each choice, :obj:`[V]`."""
         drawn = torch.randint(self.options.size(0), self.choice.size(),
