@@ -81,18 +81,17 @@ def uncompiled_kuramoto(monkeypatch):
 
 @pytest.fixture(scope='session', autouse=True)
 def pictures_drawn_once():
-    """Writes a picture of a name and of so many panels blank from its second
-    time on: drawing takes longer than all else that a tiny run does."""
+    """Writes a picture of a name blank from its second time on: drawing takes
+    longer than all else that a tiny run does."""
     savefig = Figure.savefig
 
     def save(figure, path, **kwargs):
         name = 'of a page'  # Which is no file.
         if isinstance(path, (str, os.PathLike)):
             name = os.path.basename(path).removesuffix('.part')
-        picture = name, len(figure.axes), len(figure.legends)
-        if picture in DRAWN:
+        if name in DRAWN:
             figure = Figure(figsize=(1, 1))
-        DRAWN.add(picture)
+        DRAWN.add(name)
         savefig(figure, path, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -112,8 +111,10 @@ def laws_sought_briefly():
                         max_starts=min(max_starts, 2), **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pyg_fnri.laws.fit, 'MAX_SEARCHES', 1)
-        patch.setattr(pyg_fnri.laws.fit, 'MAX_REFITTED', 0)
+        for name, value in dict(MAX_SEARCHES=1, MAX_REFITTED=0,
+                                LEAST_CHANGES=800,
+                                ENOUGH_CHANGES=4_000).items():
+            patch.setattr(pyg_fnri.laws.fit, name, value)
         for module in (pyg_fnri.laws.fit, pyg_fnri.laws.starts,
                        pyg_fnri.laws.check):
             patch.setattr(module, 'NUM_RESTARTS', 2)

@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 
 from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.simulation import NRICharged
 
 
 @pytest.fixture(scope='module')
@@ -32,7 +34,11 @@ def test_card_shows_the_data_set(script, tiny_root, capsys, split_by):
     assert ('783.0' in card) == (split_by == 'system')
 
 
-def test_share_is_of_each_type_where_there_are_more(script, tmp_path):
+def test_share_is_of_each_type_where_there_are_more(script, tmp_path,
+                                                    monkeypatch):
+    monkeypatch.setattr(
+        NRICharged, 'simulate', lambda self, types, *args, **kw: np.zeros(
+            (len(types), 5, 99, 4), np.float32))
     dataset = ParticleSystems(tmp_path, 'nri_charged', num_systems=(6, 2, 2))
     share = script.interacting_share(dataset)
     assert list(share) == ['charge, type 1', 'charge, type 2']
