@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pyg_fnri.datasets import ParticleSystems
-from pyg_fnri.simulation import NRICharged
+from pyg_fnri.simulation import SignedCharges
 
 
 @pytest.fixture(scope='module')
@@ -37,7 +37,7 @@ def test_card_shows_the_data_set(script, tiny_root, capsys, split_by):
 def test_share_is_of_each_type_where_there_are_more(script, tmp_path,
                                                     monkeypatch):
     monkeypatch.setattr(
-        NRICharged, 'simulate', lambda self, types, *args, **kw: np.zeros(
+        SignedCharges, 'simulate', lambda self, types, *args, **kw: np.zeros(
             (len(types), 5, 99, 4), np.float32))
     dataset = ParticleSystems(tmp_path, 'nri_charged', num_systems=(6, 2, 2))
     share = script.interacting_share(dataset)
@@ -46,13 +46,3 @@ def test_share_is_of_each_type_where_there_are_more(script, tmp_path,
     label = dataset.edge_label
     assert share['charge, type 2'] == pytest.approx(
         (label == 2).sum().item() / label.numel())
-
-
-@pytest.mark.parametrize('arguments, message',
-                         [(['--name', 'none'], 'none'),
-                          (['--num-systems', '3', '0', '3'], 'num_systems'),
-                          (['--root', '/dev/null'], 'Cannot write')])
-def test_wrong_arguments_end_in_one_sentence(script, tmp_path, arguments,
-                                             message):
-    with pytest.raises(SystemExit, match=message):
-        script.main(['--root', str(tmp_path), *arguments])

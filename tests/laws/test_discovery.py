@@ -94,8 +94,8 @@ def test_laws_depend_on_frames_and_the_generator_alone(systems, make_blank,
     def laws(edge_label):
         data = batch.clone()
         data.edge_label, model = edge_label, make_blank(opinion)
-        found = discover_force_laws(model, data, generator(), FEW,
-                                    max_starts=2, max_rounds=0, terms=())
+        found = discover_force_laws(model, data, generator(), FEW, max_starts=2,
+                                    max_rounds=0, terms=())
         assert len(found.starts) == 2
         return model.decoder.layer.law.value.data
 

@@ -37,6 +37,8 @@ RUNS = {
     'em': (make_config(recipe='em', options=dict(batch_size=12, **EM)), 3)
 }
 
+SLOW = {'a schedule by epochs', 'em'}
+
 
 class Kill(pl.Callback):
     def __init__(self, step):
@@ -104,7 +106,10 @@ def assert_same_run(out, other):
         assert a['generator'].equal(b['generator'])
 
 
-@pytest.mark.parametrize('name', RUNS)
+@pytest.mark.parametrize('name', [
+    pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW))
+    for name in RUNS
+])
 def test_killed_run_goes_on_to_the_same_end(start, straight, tmp_path, name):
     # At the end of an epoch, and after it.
     for step in (5, 6) if name == 'samples and frames' else (6, ):
