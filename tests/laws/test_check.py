@@ -172,13 +172,6 @@ def test_double_precision_and_no_use_of_labels(check, systems):
     assert first.numbers == pytest.approx(second.numbers)
 
 
-def test_a_continuation_is_needed(lawful, check):
-    data = lawful.clone()
-    data.y = data.y[:, :1]
-    with pytest.raises(ValueError, match='continuation y'):
-        check(data)
-
-
 def test_systems_that_share_no_graph_are_told(make_model, lawful):
     model = make_model(lawful.edge_label)
     model.decoder = true_decoder(model, Misspecified().forces)

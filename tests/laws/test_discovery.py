@@ -102,12 +102,6 @@ def test_laws_depend_on_frames_and_the_generator_alone(systems, make_blank,
     assert torch.equal(laws(batch.edge_label), laws(None))
 
 
-def test_no_start(batch, make_blank):
-    with pytest.raises(ValueError, match='no start'):
-        discover_force_laws(make_blank(clueless), batch, generator(), FEW,
-                            max_starts=1)
-
-
 def test_masses_that_are_given_stay_while_laws_are_judged(systems, make_model):
     batch = Batch.from_data_list(systems[:4])
     batch.mass = torch.linspace(0.5, 2.0, batch.num_nodes)

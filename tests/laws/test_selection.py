@@ -53,12 +53,6 @@ def test_tables_get_finer_where_laws_bend():
     again.load_state_dict(module.model.decoder.state_dict())
 
 
-def test_terms_that_are_not_known_are_refused():
-    with pytest.raises(ValueError, match='charm.*drag.*one-way, finer-tables, '
-                       'gravity'):
-        discover(SINE, 2, terms=['charm'])
-
-
 @pytest.mark.slow
 def test_noise_hides_no_term():
     module, _, steps = discover(Kind(TWO, plus(outside.drag)), 100, noise=0.02)
