@@ -106,6 +106,7 @@ def test_labels_are_never_looked_at(systems, result):
         data.edge_label = torch.zeros_like(data.edge_label)
     found = infer(wrong, [2], seed=3)
     pd.testing.assert_frame_equal(found.graph, result.graph)
+    assert np.array_equal(found.laws([1.0, 2.0]), result.laws([1.0, 2.0]))
 
 
 def test_a_result_opens_again_as_it_was_saved(result, tmp_path):
