@@ -2,7 +2,7 @@
 import io
 import os
 from dataclasses import dataclass
-from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,8 @@ from pyg_fnri.simulation import kuramoto
 from pyg_fnri.transforms import SplitTrajectory
 
 REFERENCE = Path(__file__).parent / 'reference'
+#: The module, which the function of its name hides.
+REFINE = import_module('pyg_fnri.inference.refine')
 #: Pictures that have been drawn, of :func:`pictures_drawn_once`.
 DRAWN = set()
 
@@ -77,20 +79,19 @@ def uncompiled_kuramoto(monkeypatch):
     monkeypatch.setattr(kuramoto, '_oscillate', kuramoto._oscillate.py_func)
 
 
-@pytest.fixture(scope='module')
+@pytest.fixture(scope='session', autouse=True)
 def pictures_drawn_once():
-    """Writes a picture of a name and of so many panels blank from its second
-    time on: drawing takes longer than all else that a tiny run does."""
+    """Writes a picture of a name blank from its second time on: drawing takes
+    longer than all else that a tiny run does."""
     savefig = Figure.savefig
 
     def save(figure, path, **kwargs):
         name = 'of a page'  # Which is no file.
         if isinstance(path, (str, os.PathLike)):
             name = os.path.basename(path).removesuffix('.part')
-        picture = name, len(figure.axes), len(figure.legends)
-        if picture in DRAWN:
+        if name in DRAWN:
             figure = Figure(figsize=(1, 1))
-        DRAWN.add(picture)
+        DRAWN.add(name)
         savefig(figure, path, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -100,13 +101,25 @@ def pictures_drawn_once():
 
 @pytest.fixture(scope='module')
 def laws_sought_briefly():
-    """Laws from scratch take few steps: tests/laws says how good they are."""
-    brief = partial(pyg_fnri.laws.discover_force_laws,
-                    annealing=pyg_fnri.laws.EM_ANNEALING[::3], num_pilot=8,
-                    max_starts=2, max_rounds=0, terms=())
+    """Laws from scratch take few steps, and graphs few restarts: tests/laws
+    says how good they are."""
+    discover = pyg_fnri.laws.discover_force_laws
+
+    def brief(*args, num_pilot=8, max_starts=2, **kwargs):
+        kwargs |= dict(annealing=pyg_fnri.laws.EM_ANNEALING[::3], terms=())
+        return discover(*args, num_pilot=min(num_pilot, 8), max_rounds=0,
+                        max_starts=min(max_starts, 2), **kwargs)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pyg_fnri.laws.fit, 'MAX_SEARCHES', 1)
-        patch.setattr(pyg_fnri.laws.fit, 'MAX_REFITTED', 0)
+        for name, value in dict(MAX_SEARCHES=1, MAX_REFITTED=0,
+                                LEAST_CHANGES=800,
+                                ENOUGH_CHANGES=4_000).items():
+            patch.setattr(pyg_fnri.laws.fit, name, value)
+        for module in (pyg_fnri.laws.fit, pyg_fnri.laws.starts,
+                       pyg_fnri.laws.check):
+            patch.setattr(module, 'NUM_RESTARTS', 2)
+        patch.setattr(REFINE, 'NUM_FITS', 1)
+        patch.setattr(REFINE, 'WIDENING', (10.0, 3.0, 1.0))
         for module in (pyg_fnri.laws, pyg_fnri.training.em):
             patch.setattr(module, 'discover_force_laws', brief)
         yield

@@ -15,7 +15,6 @@ from pyg_fnri.nn.reference import from_reference_checkpoint
 from pyg_fnri.training import build_module, load_checkpoint, save_checkpoint
 from pyg_fnri.training.checkpoints import WholeFiles
 
-pytestmark = pytest.mark.slow
 #: Bits that are flipped in a file, and how many files of a kind are mutated.
 NUM_FLIPS, NUM_MUTATED = 300, 150
 #: What a command ends with in one line.
@@ -53,6 +52,7 @@ def files(tmp_path_factory):
     return {'systems': Path(systems), 'checkpoint': root / 'a.ckpt'}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kind', ['systems', 'checkpoint'])
 def test_flipped_bits_are_noticed_or_change_nothing(files, kind):
     path = files[kind]
@@ -155,6 +155,7 @@ def test_no_code_in_files_is_run(files, tmp_path):
     print(f'\nof {len(CODE)} kinds of code in files, 0 were run')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['x.csv', 'x.csv.gz', 'x.npy', 'x.npz'])
 def test_mutated_files_are_read_or_refused(tmp_path, name):
     path, counts = tmp_path / name, {'read': 0, 'refused': 0}

@@ -129,20 +129,3 @@ def test_a_batch_does_not_share_memory_with_the_data_set():
         batch.edge_index.zero_()
     assert torch.equal(dataset._data.x, x)
     assert dataset._data.edge_index.max() == 4
-
-
-def test_lightning_can_rebuild_it():
-    lightning = pytest.importorskip('pytorch_lightning')
-
-    class Model(lightning.LightningModule):
-        def predict_step(self, batch, batch_idx):
-            return batch
-
-    dataset = Systems(systems(MIXED), SplitTrajectory(4))
-    trainer = lightning.Trainer(accelerator='cpu', logger=False,
-                                enable_checkpointing=False,
-                                enable_progress_bar=False,
-                                enable_model_summary=False)
-    # Lightning always rebuilds the loaders of `predict`.
-    batches = trainer.predict(Model(), SystemLoader(dataset, batch_size=4))
-    assert_equal_batches(batches, DataLoader(dataset, batch_size=4))

@@ -155,7 +155,7 @@ def test_rollouts_that_diverge_are_infinitely_wrong(module, tiny_systems):
     assert _error(module, batch, types, 1).eq(math.inf).all()
 
 
-def test_no_label_is_used(tiny_systems, tmp_path, pictures_drawn_once):
+def test_no_label_is_used(tiny_systems, tmp_path):
     options = dict(hidden_channels=8, batch_size=16, max_steps=3)
     config = Config(4, 49, [2, 2], options=options)
     splits = [tiny_systems(name) for name in ('train', 'val', 'test')]

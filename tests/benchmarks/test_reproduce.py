@@ -14,7 +14,7 @@ CELL = 'springs_charges-fnri-learned-0'
 
 
 @pytest.fixture(scope='module')
-def places(tmp_path_factory, pictures_drawn_once):
+def places(tmp_path_factory):
     base = tmp_path_factory.mktemp('reproduce')
     return base, [
         '--scale', 'smoke', *(word for name in ('root', 'runs', 'results')

@@ -10,8 +10,8 @@ SCRIPTS = Path(__file__).parents[2] / 'scripts'
 
 
 @pytest.fixture(scope='module', autouse=True)
-def quick(pictures_drawn_once, laws_sought_briefly):
-    """Commands draw much of the same, and some look for laws."""
+def quick(laws_sought_briefly):
+    """How good laws are is said in tests/laws."""
 
 
 @pytest.fixture(scope='session')

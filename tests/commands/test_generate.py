@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 
 from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.simulation import SignedCharges
 
 
 @pytest.fixture(scope='module')
@@ -32,7 +34,11 @@ def test_card_shows_the_data_set(script, tiny_root, capsys, split_by):
     assert ('783.0' in card) == (split_by == 'system')
 
 
-def test_share_is_of_each_type_where_there_are_more(script, tmp_path):
+def test_share_is_of_each_type_where_there_are_more(script, tmp_path,
+                                                    monkeypatch):
+    monkeypatch.setattr(
+        SignedCharges, 'simulate', lambda self, types, *args, **kw: np.zeros(
+            (len(types), 5, 99, 4), np.float32))
     dataset = ParticleSystems(tmp_path, 'nri_charged', num_systems=(6, 2, 2))
     share = script.interacting_share(dataset)
     assert list(share) == ['charge, type 1', 'charge, type 2']
@@ -40,13 +46,3 @@ def test_share_is_of_each_type_where_there_are_more(script, tmp_path):
     label = dataset.edge_label
     assert share['charge, type 2'] == pytest.approx(
         (label == 2).sum().item() / label.numel())
-
-
-@pytest.mark.parametrize('arguments, message',
-                         [(['--name', 'none'], 'none'),
-                          (['--num-systems', '3', '0', '3'], 'num_systems'),
-                          (['--root', '/dev/null'], 'Cannot write')])
-def test_wrong_arguments_end_in_one_sentence(script, tmp_path, arguments,
-                                             message):
-    with pytest.raises(SystemExit, match=message):
-        script.main(['--root', str(tmp_path), *arguments])

@@ -87,15 +87,6 @@ def test_data_that_do_not_fit_are_refused(script, arguments, write_table,
     assert not (tmp_path / 'graphs').exists()
 
 
-@pytest.mark.parametrize('wrong, message',
-                         [(['--data', 'none.csv'], 'none.csv'),
-                          (['--checkpoint', 'none'], 'no checkpoint'),
-                          (['--out', '/dev/null'], 'Cannot write')])
-def test_missing_files_are_told(script, arguments, own_table, wrong, message):
-    with pytest.raises(SystemExit, match=message):
-        script.main([*arguments, '--data', own_table, *wrong])
-
-
 def test_encoders_alone_predict_nothing(script, arguments, own_run, own_table,
                                         tmp_path):
     config = load_checkpoint(str(own_run / 'best.ckpt')).config

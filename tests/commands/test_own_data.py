@@ -129,18 +129,7 @@ def test_positions_alone_are_never_taken_for_velocities(train, infer, tmp_path):
         infer(checkpoint, positions, '--time-step', '0.5')
 
 
-@pytest.mark.parametrize('arguments, message',
-                         [(['--window', '21'], 'too short'),
-                          (['--option', 'stride=2'], 'window'),
-                          (['--data', 'none.csv'], 'none.csv'),
-                          (['--name', 'kuramoto'], 'simulated')])
-def test_wrong_own_data_end_in_one_sentence(train, own_table, arguments,
-                                            message):
-    with pytest.raises(SystemExit, match=message) as error:
-        train(own_table, *arguments)
-    assert '\n' not in str(error.value)
-
-
+@pytest.mark.slow
 def test_one_recording_needs_no_options(load_script, infer, own_root, tmp_path):
     system = Kind((pull, ), interval=0.2).systems(1, 3, 0.0)
     x = torch.cat([system.x, system.y], 1).numpy()

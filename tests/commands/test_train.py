@@ -222,16 +222,3 @@ def test_em_begins_with_the_quick_recipe_and_ends_with_laws(
     ])
     assert (tmp_path / 'laws.csv').read_text().startswith('distance_m,')
     assert {'laws.png', 'metrics.json'} <= names(tmp_path)
-
-
-@pytest.mark.slow
-def test_em_goes_on_after_its_last_finished_stage(script, em_arguments, em_run,
-                                                  tmp_path):
-    run = shutil.copytree(em_run, tmp_path / 'run')
-    (run / 'best.ckpt').unlink()
-    (run / 'laws.ckpt').unlink()
-    shutil.rmtree(run / 'distilled')
-    script.main([*em_arguments, '--out', str(run), '--resume'])
-    for name in ('quick/best.ckpt', 'quick/last.ckpt', 'laws.ckpt',
-                 'best.ckpt'):
-        assert_same_weights(em_run / name, run / name)

@@ -120,7 +120,7 @@ def test_wrong_arguments_are_refused(tmp_path, arguments, error):
     assert not list(tmp_path.rglob('systems.pt*'))
 
 
-def test_own_systems_are_simulated(tmp_path):
+def test_own_systems_are_simulated(tmp_path, calls):
     dataset = systems(tmp_path, system=Steady())
     assert dataset.name == 'custom' and len(dataset) == 7
     assert dataset.names == ['left', 'right'] and dataset.forces == ()

@@ -1,5 +1,3 @@
-import os
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -230,21 +228,6 @@ def test_files_are_told_apart_by_their_names(tmp_path):
         (tmp_path / name).write_bytes(b'a,b\n1,2,3\n"')
         with pytest.raises(ValueError, match=f'Cannot read .*{name}'):
             load(tmp_path / name)
-
-
-class Dangerous:
-    def __reduce__(self):
-        return os.mkdir, ('executed', )
-
-
-@pytest.mark.parametrize('name', ['a.npy', 'a.npz'])
-def test_arrays_are_never_unpickled(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    array = np.array([Dangerous()], dtype=object)
-    (np.save if name == 'a.npy' else np.savez)(name, array)
-    with pytest.raises(ValueError, match='Cannot read'):
-        load(name)
-    assert not os.path.exists('executed')
 
 
 def test_digest_is_of_the_content():

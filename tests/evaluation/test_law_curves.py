@@ -140,7 +140,7 @@ def test_laws_and_terms_are_said_with_their_errors(systems, tmp_path):
                                curves.standard_error[2], rtol=1e-5)
 
 
-def test_phases_are_apart_by_angles(tmp_path):
+def test_phases_are_apart_by_angles(tmp_path, uncompiled_kuramoto):
     systems = ParticleSystems(str(tmp_path), 'kuramoto', 'test',
                               num_systems=(1, 1, 2), system=Kuramoto(),
                               transform=SplitTrajectory(49))

@@ -1,8 +1,7 @@
 import pytest
 
 from pyg_fnri.evaluation import make_table
-from pyg_fnri.evaluation.report import (ACCURACY, ROLLOUT_MSE, accuracy_rows,
-                                        beyond_rows, error_rows)
+from pyg_fnri.evaluation.report import accuracy_rows, beyond_rows, error_rows
 
 
 def accuracy(combined, *layers):
@@ -68,14 +67,3 @@ def test_what_is_not_defined_is_a_dash():
     columns = make_table('title', ['', 'a', 'b', 'c'], rows).columns
     assert list(columns[2].cells) == ['98.8', '0.5']
     assert list(columns[3].cells)[0] == '-'
-
-
-def test_numbers_are_those_of_tables_1_and_2():
-    assert ACCURACY['springs_charges']['nri (learned)'] == (89.1, 97.9, 91.0)
-    assert ACCURACY['springs_charges_fsprings']['fnri (learned)'] == (63.3,
-                                                                      86.9,
-                                                                      97.7,
-                                                                      69.2)
-    assert ROLLOUT_MSE['springs_charges']['static'] == (19.4, 283., 783.)
-    assert ROLLOUT_MSE['springs_charges_fsprings']['sfnri (true graph)'] == (
-        0.56, 0.89, 2.28)

@@ -56,7 +56,7 @@ def check(make_model):
 
 @pytest.fixture(scope='module')
 def lawful():
-    return batches(Misspecified(), 16)[1]
+    return batches(Misspecified(), 10)[1]
 
 
 def noisy(data, share):
@@ -76,10 +76,11 @@ def test_true_laws_hold(check, lawful):
     assert numbers['laws'] < numbers['networks'] - 3
     assert abs(numbers['laws'] - numbers['one_way']) < 0.02
     assert numbers['velocities_left'] < 0.01 and numbers['law_off'] < 0.05
+    assert numbers['unseen'] < 0.01
 
 
 def test_networks_that_know_of_friction_are_better(check):
-    _, data = batches(Misspecified(term='friction'), 16)
+    _, data = batches(Misspecified(term='friction'), 10)
     result = check(data, networks=Dragged)
     assert not result.holds and 'do NOT hold' in str(result)
     assert result.numbers['networks'] < result.numbers['laws'] - 0.1
@@ -143,7 +144,6 @@ def test_pairs_that_are_never_within_reach_are_unknown(check, lawful):
     def of_short_reach(layer):
         layer.law.value.data *= (layer.law.knots < 1.0).float()
 
-    assert check(lawful).numbers['unseen'] < 0.01
     result = check(lawful, of_short_reach)
     assert result.numbers['unseen'] > 0.1
     assert any('unknown' in remark for remark in result.remarks)
@@ -170,13 +170,6 @@ def test_double_precision_and_no_use_of_labels(check, systems):
     data.edge_label = 1 - data.edge_label
     second = check(data, forces=[Spring(), Charge()], half_width=5.0)
     assert first.numbers == pytest.approx(second.numbers)
-
-
-def test_a_continuation_is_needed(lawful, check):
-    data = lawful.clone()
-    data.y = data.y[:, :1]
-    with pytest.raises(ValueError, match='continuation y'):
-        check(data)
 
 
 def test_systems_that_share_no_graph_are_told(make_model, lawful):

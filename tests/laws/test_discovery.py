@@ -91,23 +91,15 @@ def test_laws_depend_on_frames_and_the_generator_alone(systems, make_blank,
     monkeypatch.setattr(pyg_fnri.laws.fit, 'MAX_SEARCHES', 1)
     monkeypatch.setattr(pyg_fnri.laws.fit, 'LEAST_CHANGES', 400)
 
-    def laws(seed, edge_label):
+    def laws(edge_label):
         data = batch.clone()
         data.edge_label, model = edge_label, make_blank(opinion)
-        found = discover_force_laws(model, data, generator(seed), FEW,
-                                    max_starts=2, max_rounds=0, terms=())
+        found = discover_force_laws(model, data, generator(), FEW, max_starts=2,
+                                    max_rounds=0, terms=())
         assert len(found.starts) == 2
         return model.decoder.layer.law.value.data
 
-    table = laws(0, batch.edge_label)
-    assert torch.equal(table, laws(0, None))
-    assert not torch.equal(table, laws(1, batch.edge_label))
-
-
-def test_no_start(batch, make_blank):
-    with pytest.raises(ValueError, match='no start'):
-        discover_force_laws(make_blank(clueless), batch, generator(), FEW,
-                            max_starts=1)
+    assert torch.equal(laws(batch.edge_label), laws(None))
 
 
 def test_masses_that_are_given_stay_while_laws_are_judged(systems, make_model):
@@ -120,7 +112,7 @@ def test_masses_that_are_given_stay_while_laws_are_judged(systems, make_model):
 
 def test_held_out_systems_judge_laws(systems, make_model):
     batch, costs = Batch.from_data_list(systems[:16]), []
-    for factor in (1.0, 1.1, 2.0, 0.0):
+    for factor in (1.0, 1.1, 0.0):
         model = make_model(batch.edge_label)
         model.decoder.layer.law.value.data *= factor
         costs.append(held_out_scores(LawFit(model, batch), generator()).cost)

@@ -36,7 +36,7 @@ def test_intervals_of_parameters_cover_the_truth(monkeypatch):
     (shape, ) = [shape for shape in SHAPES if shape.text == 'a / r^p']
     monkeypatch.setattr(formulas, 'SHAPES', (shape, ))
     law, inside = 1.5 * DISTANCE**-2, []
-    for seed in range(80):
+    for seed in range(40):
         found = best_formula(DISTANCE, *noisy(law, 0.02 * law, seed))
         inside.append(
             abs(found.parameters['p'] - 2) < 1.645 * found.errors['p'])

@@ -28,9 +28,3 @@ def test_equals_the_papers_equations(conv, edge_index):
     # Steps side by side.
     steps = torch.stack([x + 1, x], dim=1)
     torch.testing.assert_close(conv(steps, edge_index, edge_attr)[:, 1], out)
-
-
-@pytest.mark.parametrize('size', [(20, 4), (1, 3)])
-def test_weights_that_do_not_fit_the_edges(conv, size):
-    with pytest.raises(ValueError, match='edge attributes'):
-        conv(torch.randn(5, 4), fully_connected(5), torch.rand(size))

@@ -1,12 +1,6 @@
-import io
-import pickle
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
-
-from pyg_fnri.nn.reference import from_reference_checkpoint
 
 fnri = pytest.mark.parametrize('reference', ['fnri'], indirect=True)
 
@@ -61,16 +55,3 @@ def test_other_models_are_refused(reference):
         reference.name, reference.arrays['layers'] = name, np.array(layers)
         with pytest.raises(ValueError, match='not the weights'):
             reference.model()
-
-
-class Dangerous:
-    def __reduce__(self):
-        return Path.touch, (Path('executed'), )
-
-
-def test_nothing_in_a_file_is_executed(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    file = io.BytesIO(pickle.dumps(Dangerous(), protocol=2))
-    with pytest.raises(pickle.UnpicklingError):
-        from_reference_checkpoint(file, file, [2, 2], 'fnri')
-    assert not (tmp_path / 'executed').exists()

@@ -1,13 +1,18 @@
 """Fixtures for pictures."""
+from itertools import count
+
 import pytest
+
+NUMBERS = count()
 
 
 @pytest.fixture
 def assert_saves(tmp_path):
     """Asserts that a figure can be written as a picture."""
     def check(figure):
-        figure.savefig(tmp_path / 'picture.png')
-        assert (tmp_path / 'picture.png').stat().st_size > 5000
+        path = tmp_path / f'{next(NUMBERS)}.png'  # Drawn, as none before.
+        figure.savefig(path)
+        assert path.stat().st_size > 5000
 
     return check
 

@@ -69,14 +69,6 @@ def test_newtonian_is_the_simulation_of_its_forces():
     assert system.frame_interval == pytest.approx(run.time[0])
 
 
-def test_repr_holds_every_constant():
-    assert repr(Newtonian([
-        Spring()
-    ])) == ('Newtonian(forces=(Spring(stiffness=0.1),), num_dimensions=2, '
-            'num_steps=10000, step_size=0.001, sample_every=100, '
-            'box_half_width=5.0, position_std=0.5, speed=0.5, max_kick=0.1)')
-
-
 def test_nris_springs_are_there_or_not_by_themselves():
     count = np.tril(NRISprings().draw_edge_types(0, 4000, 5)).sum((1, 2, 3))
     # Binomial over 10 pairs, where the paper's is uniform (variance 10).

@@ -59,6 +59,7 @@ def test_constants_of_a_module_may_change(monkeypatch):
     assert compile_time_loop.cache_info().currsize == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != 'x86_64', reason='assembly of x86')
 def test_time_loop_is_vectorised():
     simulate([Spring(), Charge()], 2, num_steps=200)

@@ -4,7 +4,7 @@ from dataclasses import asdict
 import pytest
 import pytorch_lightning as pl
 import torch
-from small_training import assert_same_state, build, fit
+from small_training import assert_same_state, build
 
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.training import load_checkpoint, save_checkpoint
@@ -33,15 +33,6 @@ def test_laws_keep_the_distances_they_were_fitted_at(trained, tmp_path):
     save_checkpoint(laws, path)
     law = load_checkpoint(path).model.decoder.layer.law
     assert (law.min_distance, law.max_distance) == (3e-5, 0.015)
-
-
-def test_training_goes_on_where_a_checkpoint_left_off(train, tmp_path):
-    systems = train[:16]  # A single batch: its order is not in a checkpoint.
-    straight, first, second = (build(train) for _ in range(3))
-    fit(straight, systems, max_steps=6)
-    fit(first, systems, max_steps=4).save_checkpoint(tmp_path / 'some.ckpt')
-    fit(second, systems, max_steps=6, ckpt_path=tmp_path / 'some.ckpt')
-    assert_same_state(straight.state_dict(), second.state_dict())
 
 
 def test_the_last_checkpoint_is_whole_or_the_one_before(train, tmp_path,
@@ -98,21 +89,3 @@ def assert_refused(path):
     with pytest.raises(ValueError, match='Cannot load') as error:
         load_checkpoint(str(path))
     assert str(path) in str(error.value) and '\n' not in str(error.value)
-
-
-class Touch:
-    """Unpickling makes a file."""
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return open, (self.path, 'w')
-
-
-def test_nothing_in_a_file_is_executed(trained, tmp_path):
-    checkpoint = torch.load(trained[1], weights_only=True)
-    checkpoint['extra'] = Touch(str(tmp_path / 'touched'))
-    path = tmp_path / 'evil.ckpt'
-    torch.save(checkpoint, path)
-    assert_refused(path)
-    assert not (tmp_path / 'touched').exists()

@@ -43,9 +43,16 @@ def test_two_devices_do_what_one_does(train, val, regime):
         torch.testing.assert_close(others[key], value, atol=1e-6, rtol=1e-5)
 
 
-def test_run_on_two_devices_has_noise_of_each(train, val, tmp_path):
+@pytest.mark.parametrize(
+    'strategy',
+    [
+        'ddp_fork',
+        # Imports torch in each process.
+        pytest.param('ddp_spawn', marks=pytest.mark.slow)
+    ])
+def test_run_on_two_devices_has_noise_of_each(train, val, tmp_path, strategy):
     config = make_config(options=dict(batch_size=8, max_steps=4))
-    run = dict(val_every=4, accelerator='cpu', devices=2, strategy='ddp_spawn')
+    run = dict(val_every=4, accelerator='cpu', devices=2, strategy=strategy)
     fit(config, train, val, str(tmp_path / 'run'), **run)
     last = torch.load(tmp_path / 'run' / 'last.ckpt', weights_only=True)
     first, second = last['generator']

@@ -21,7 +21,7 @@ SETTINGS = EMSettings(num_distilled=16, distilled_steps=4, **SHORT)
 
 
 @pytest.fixture(scope='module')
-def guess(train, tmp_path_factory, pictures_drawn_once, laws_sought_briefly):
+def guess(train, tmp_path_factory, laws_sought_briefly):
     """Where the model to start from is."""
     path = str(tmp_path_factory.mktemp('guess') / 'best.ckpt')
     save_checkpoint(build(train, options={'batch_size': 16}, seed=3), path)
