@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 from torch_geometric.utils import scatter
 
-from pyg_fnri.inference import AnnealingStep, refine
+from pyg_fnri.inference import refine
 from pyg_fnri.inference.impulses import ImpulseEvidence
 from pyg_fnri.inference.likelihood import cauchy_nll, cauchy_width
 from pyg_fnri.inference.paths import velocities_follow
@@ -21,8 +21,6 @@ from pyg_fnri.laws.missing_terms import (MAX_UNEXPLAINED, Estimate,
                                          what_lasts)
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder
 
-#: Two sweeps for networks, whose errors are far above those of laws.
-NETWORK_ANNEALING = (AnnealingStep(0.05, 1.0), AnnealingStep(0.05, 1.0))
 #: The share of particles of which laws may leave much.
 MAX_PARTICLES = 0.1
 #: Random changes that stay, in typical ones by forces.
@@ -71,8 +69,7 @@ class LawCheck:
 
 
 @torch.no_grad()
-def check_laws(model: RelationalAutoEncoder, data: Batch,
-               networks: Optional[RelationalAutoEncoder] = None) -> LawCheck:
+def check_laws(model: RelationalAutoEncoder, data: Batch) -> LawCheck:
     r"""Asks systems that laws were not fitted to, without labels.
 
     Graphs are inferred from :obj:`x`, refined, and laws are judged by the
@@ -80,12 +77,11 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
     does not add up over successive steps; nor push pairs apart or together at
     any distance; nor be a term that the laws lack
     (:func:`~pyg_fnri.laws.missing_terms.find_missing_terms`). Laws have to beat
-    a linear step, directed graphs, and the networks that they replaced.
+    a linear step and directed graphs.
 
     Args:
         model: Its decoder's layer is a :class:`~pyg_fnri.nn.ForceLawDecoder`.
         data: At least two other systems, with :obj:`x` and :obj:`y`.
-        networks: A model with any other decoder, to compare with.
     """
     if data.get('y') is None or data.y.size(1) < 2:
         raise ValueError("Expected systems with a continuation y of at least "
@@ -146,13 +142,8 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
     if layer.order == 2 and not smoothed:
         walls: Any = layer.walls
         step = LinearStep(data.x.size(-1)).to(data.x).fit(data.x)
-        missed = {'linear': step.residual(data.y) * step.scale}
-        if networks is not None:
-            missed['networks'] = _missed_by(networks, data)
-        others = {
-            name: judged.score(errors / evidence.scale)
-            for name, errors in missed.items()
-        }
+        missed = step.residual(data.y) * step.scale
+        others = {'linear': judged.score(missed / evidence.scale)}
         known, seen = (bool(torch.cat([of.lower, of.upper]).isfinite().any())
                        for of in (walls, step.walls))
         if seen and not known:
@@ -160,11 +151,7 @@ def check_laws(model: RelationalAutoEncoder, data: Batch,
                            'know of none; check half_width.')
     for name, other in others.items():
         ahead = lead(name, other)
-        if name == 'networks' and clearly_above(ahead):
-            reasons.append(f'The networks that the laws replaced predict '
-                           f'better, by {ahead} nat a feature.')
-        elif name != 'networks' and not clearly_above(
-                ahead._replace(mean=-ahead.mean)):
+        if not clearly_above(ahead._replace(mean=-ahead.mean)):
             reasons.append(f'The laws predict no better than none, which leads '
                            f'by {ahead} nat a feature; check the interval '
                            f'between two frames.')
@@ -215,15 +202,6 @@ def prediction_cost(model: RelationalAutoEncoder, data: Batch) -> float:
     errors = layer.between(layer.split(out)[0], layer.split(y)[0])
     errors = errors.nan_to_num(torch.inf).clamp(-1e12, 1e12)
     return cauchy_nll(errors, cauchy_width(errors)).mean().item()
-
-
-def _missed_by(networks: RelationalAutoEncoder, data: Batch) -> Tensor:
-    """Errors of single steps along :obj:`y`, in the units of the data."""
-    types = refine(networks, data, NETWORK_ANNEALING).edge_type
-    edge_attr = networks.weights(types, data).to(data.y)
-    predicted = networks.decoder.one_step(networks.scaling(data.y),
-                                          data.edge_index, edge_attr)
-    return data.y[:, 1:] - networks.scaling.inverse(predicted)
 
 
 class _Judged(NamedTuple):

@@ -1,7 +1,9 @@
-"""Force laws and better graphs, from any model."""
+"""Force laws from scratch, and an encoder that learns from them."""
 import logging
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +21,7 @@ from pyg_fnri.laws import (Progress, Start, check_laws, discover_force_laws,
 from pyg_fnri.laws.fit import NUM_STAGES
 from pyg_fnri.laws.selection import Step
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.nn import Term
+from pyg_fnri.nn import Term, UniformEncoder
 from pyg_fnri.plot import plot_em
 from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import Config
@@ -32,21 +34,20 @@ log = logging.getLogger(__name__)
 
 
 class ExpectationMaximisation:
-    """Finds force laws from where the training of a model has ended, or from
-    scratch, then trains its encoder on the graphs that they lead to. No label
-    is looked at.
+    """Finds force laws from scratch, then trains an encoder on the graphs that
+    they lead to. No label is looked at.
 
     1. Laws, terms and graphs of some training systems are fitted, of each order
        that is possible: laws.ckpt, and em.csv and em.png with a row per
        iteration.
     2. The encoder learns: distilled/, as of any training.
-    3. Laws are checked on validation systems, against the networks whose
-       place they take: check.txt, also kept in the checkpoint.
+    3. Laws are checked on validation systems: check.txt, also kept in the
+       checkpoint.
     4. The result: best.ckpt.
 
     Args:
-        config: Of the model to start from, and the seed of all randomness.
-        settings: Numbers of systems, starts and steps; interval, walls, terms.
+        config: Of the model, and the seed of all randomness.
+        settings: Numbers of systems and starts; interval, walls, terms.
         train, val: The splits.
         out: The directory.
         **kwargs: For the encoder, of :func:`~pyg_fnri.training.fit`.
@@ -78,12 +79,11 @@ class ExpectationMaximisation:
             for motion in find_motions(systems, interval, num_windows)
         ]
 
-    def run(self, guess: RelationalInference,
+    def run(self, module: RelationalInference,
             resume: bool = False) -> RelationalInference:
-        """All stages from a trained model, on the CPU, or those left of a run
-        that is resumed; gives the module of best.ckpt, for evaluation."""
-        if guess.config.recipe != 'laws':
-            guess.require('encoder')
+        """All stages from a new model, whose units are fitted, on the CPU, or
+        those left of a run that is resumed; gives the module of best.ckpt, for
+        evaluation."""
         laws, best = (os.path.join(self.out, name)
                       for name in ('laws.ckpt', 'best.ckpt'))
         if resume and os.path.exists(best):
@@ -91,21 +91,21 @@ class ExpectationMaximisation:
         if resume and os.path.exists(laws):
             module = load_checkpoint(laws)
         else:
-            module = self.find_laws(guess)
+            module = self.find_laws(module)
             _save(module, laws)
         if self.settings.num_distilled:
             module = self.distil(module, resume)
-        self.check(module, guess)
+        self.check(module)
         _save(module, best)
         return module.eval()
 
-    def find_laws(self, guess: RelationalInference) -> RelationalInference:
-        """The guess with force laws for a decoder, of the order that predicts
+    def find_laws(self, module: RelationalInference) -> RelationalInference:
+        """The model with force laws for a decoder, of the order that predicts
         held-out systems best."""
         found = []
         for motion in self.motions:
             try:
-                found.append(self._find_laws(guess, motion))
+                found.append(self._find_laws(module, motion))
             except ValueError:  # Where one order has no laws, others may.
                 if motion is self.motions[-1] and not found:
                     raise
@@ -123,9 +123,9 @@ class ExpectationMaximisation:
         return module
 
     def _find_laws(
-            self, guess: RelationalInference,
+            self, module: RelationalInference,
             motion: dict[str, Any]) -> tuple[RelationalInference, pd.DataFrame]:
-        module = guess.with_laws(**motion)
+        module = module.with_laws(**motion)
         module.model.latent.shared |= self.settings.shared
         systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
         log.info(
@@ -140,9 +140,8 @@ class ExpectationMaximisation:
             bar = bars.add_task('finding laws', total=starts + NUM_STAGES + 1)
 
             def on_start(start: Start) -> None:
-                origin = 'random' if start.number else "the encoder's"
-                log.info('start %d   from %s graphs   held-out cost %.4g nat',
-                         start.number, origin, start.cost)
+                log.info('start %d   held-out cost %.4g nat', start.number,
+                         start.cost)
                 bars.advance(bar)
 
             def on_step(step: Step) -> None:
@@ -159,12 +158,14 @@ class ExpectationMaximisation:
                 log.info('   '.join(f'{k} {v:.4g}' for k, v in row.items()))
                 bars.update(bar, completed=starts + progress.iteration)
 
-            found = discover_force_laws(
-                module.model, systems,
-                torch.Generator().manual_seed(module.config.seed),
-                num_pilot=self.settings.num_pilot,
-                max_starts=self.settings.max_starts, terms=self.settings.terms,
-                on_start=on_start, on_step=on_step, on_iteration=on_iteration)
+            with _without_encoder(module):
+                found = discover_force_laws(
+                    module.model, systems,
+                    torch.Generator().manual_seed(module.config.seed),
+                    num_pilot=self.settings.num_pilot,
+                    max_starts=self.settings.max_starts,
+                    terms=self.settings.terms, on_start=on_start,
+                    on_step=on_step, on_iteration=on_iteration)
         module.record_terms()
         if not found.confirmed and len(found.starts) > 1:
             warnings.warn(
@@ -175,12 +176,14 @@ class ExpectationMaximisation:
     def distil(self, module: RelationalInference,
                resume: bool = False) -> RelationalInference:
         """Trains the encoder on the graphs that the laws lead to."""
-        distilled, val = (
-            with_inferred_graphs(
-                module.model, systems,
-                rich.progress.track(SystemLoader(systems, 500), 'inferring',
-                                    transient=True, disable=_no_terminal()))
-            for systems in (self.train[:self.settings.num_distilled], self.val))
+        with _without_encoder(module):
+            distilled, val = (
+                with_inferred_graphs(
+                    module.model, systems,
+                    rich.progress.track(SystemLoader(systems, 500), 'inferring',
+                                        transient=True, disable=_no_terminal()))
+                for systems in (self.train[:self.settings.num_distilled],
+                                self.val))
         # Data far from the origin would be turned to elsewhere.
         scaling = module.model.scaling
         layer: Any = module.model.decoder.layer
@@ -188,9 +191,7 @@ class ExpectationMaximisation:
         alike = layer.order == 2 and all(Term.known[name].symmetric
                                          for name in layer.terms)
         recipe = replace(
-            module.recipe, max_epochs=-1,
-            max_steps=self.settings.distilled_steps,
-            symmetries=module.config.options.get(
+            module.recipe, max_epochs=-1, symmetries=module.config.options.get(
                 'symmetries', centred and alike and scaling.num_features >= 4))
         distillation = EncoderDistillation(module.model, recipe, module.config)
         distillation.units = module.units
@@ -210,17 +211,27 @@ class ExpectationMaximisation:
             return train_module(trainer, distillation, distilled, val, out,
                                 last)
 
-    def check(self, module: RelationalInference,
-              guess: RelationalInference) -> None:
+    def check(self, module: RelationalInference) -> None:
         """Tells whether the laws' assumptions hold; one system cannot."""
         held_out = next(iter(SystemLoader(self.val, 200)))
         if held_out.num_graphs > 1:
-            networks = guess.model if guess.is_trained('encoder') else None
-            module.check = check_laws(module.model, held_out, networks)
+            module.check = check_laws(module.model, held_out)
         verdict = module.verdict or ('Not checked whether the force laws hold: '
                                      'it takes two validation systems or more.')
         log.info(verdict)
         write_text(os.path.join(self.out, 'check.txt'), f'{verdict}\n')
+
+
+@contextmanager
+def _without_encoder(module: RelationalInference) -> Iterator[None]:
+    """Meanwhile, all graphs are as likely: it has yet to learn."""
+    model = module.model
+    encoder = model.encoder
+    model.encoder = UniformEncoder(model.latent.num_logits)
+    try:
+        yield
+    finally:
+        model.encoder = encoder
 
 
 # Of several processes, the first one alone writes.

@@ -329,7 +329,6 @@ class EMSettings:
         num_pilot: Systems that starts are tried on, and held out, at the most.
         max_starts: Starts at the most.
         num_distilled: Training systems whose graphs the encoder learns, or 0.
-        distilled_steps: Steps of the optimiser in which it does.
         interval: Time between two frames, by default as the data tell.
         half_width: Distance from the origin to each wall; by default the
             simulation's. Where it is 0 or unknown, the data tell of walls.
@@ -341,7 +340,6 @@ class EMSettings:
     num_pilot: int = 100
     max_starts: int = 5
     num_distilled: int = 20_000
-    distilled_steps: int = 6_000
     interval: Optional[float] = None
     half_width: Optional[float] = None
     terms: Sequence[str] = ('auto', )
@@ -349,7 +347,7 @@ class EMSettings:
 
     def __post_init__(self) -> None:
         _check(self, lambda v: v >= 1, 'at least 1', 'num_fitted', 'num_pilot',
-               'max_starts', 'distilled_steps')
+               'max_starts')
         _check(self, lambda v: v >= 0, 'at least 0', 'num_distilled')
         _check(self, lambda v: v is None or 0 < v < math.inf, 'above 0',
                'interval')
@@ -359,8 +357,9 @@ class EMSettings:
 
 @dataclass(frozen=True)
 class EMRecipe(EMSettings, QuickRecipe):
-    """Fewer quick steps, to start expectation-maximisation from."""
-    max_steps: int = 2_500
+    """Force laws from scratch; an encoder learns the graphs that they lead to,
+    in :obj:`max_steps` steps."""
+    max_steps: int = 6_000
 
     def __post_init__(self) -> None:
         QuickRecipe.__post_init__(self)
@@ -375,8 +374,8 @@ class EMRecipe(EMSettings, QuickRecipe):
 
 @dataclass(frozen=True)
 class LawsRecipe(EMRecipe):
-    """Force laws from scratch, by all frames: no network is trained, and graphs
-    are inferred by refinement alone."""
+    """Force laws from scratch: no network is trained, and graphs are inferred
+    by refinement alone."""
     num_distilled: int = 0
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from pyg_fnri.training.checkpoints import load_checkpoint
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.em import ExpectationMaximisation
 from pyg_fnri.training.module import RelationalInference, build_module
-from pyg_fnri.training.recipes import EMRecipe, LawsRecipe
+from pyg_fnri.training.recipes import EMRecipe
 from pyg_fnri.training.trainer import (make_trainer, quiet_lightning,
                                        train_module)
 
@@ -34,9 +34,8 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
         command: Optional[Sequence[str]] = None,
         **kwargs: Any) -> RelationalInference:
     """Trains a model by its recipe, to best.ckpt (lowest validation loss),
-    last.ckpt, metrics.csv and curves.png; by the recipe `em` into out/quick,
-    to go on by :class:`ExpectationMaximisation`, with which the recipe `laws`
-    begins. Gives the module of best.ckpt.
+    last.ckpt, metrics.csv and curves.png; by the recipes `em` and `laws` as
+    :class:`ExpectationMaximisation` says. Gives the module of best.ckpt.
 
     Args:
         config: What is trained, and how.
@@ -58,22 +57,21 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
 def _fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
          resume: bool, command: Sequence[str],
          **kwargs: Any) -> RelationalInference:
-    module, em = build_module(config), None
+    module = build_module(config)
     _check_systems(module, train, val)
-    if isinstance(module.recipe, LawsRecipe):
-        em = ExpectationMaximisation(config, module.recipe, train, val, out)
-        if not resume:
-            _start_run(out, command)
-        module.fit_units(train._data.x)
-        return em.run(module, resume)
-    # Of several stages, the first one has a directory of its own.
-    stage = 'quick' if isinstance(module.recipe, EMRecipe) else ''
-    first = os.path.join(out, stage)
-    last = _checkpoint_to_resume(out, stage, config) if resume else None
-    trainer = make_trainer(module, len(train), first, last=last, **kwargs)
     if isinstance(module.recipe, EMRecipe):
         em = ExpectationMaximisation(config, module.recipe, train, val, out,
                                      **kwargs)
+        if not resume:
+            _start_run(out, command)
+        elif os.path.exists(laws := os.path.join(out, 'laws.ckpt')):
+            _check_same_run(laws, config)
+        module.fit_units(train._data.x)
+        return em.run(module, resume)
+    last = os.path.join(out, 'last.ckpt') if resume else None
+    if last is not None:
+        _check_same_run(last, config)
+    trainer = make_trainer(module, len(train), out, last=last, **kwargs)
     if not resume:
         _start_run(out, command)
     module.fit_units(train._data.x)
@@ -82,11 +80,11 @@ def _fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
         log.info(f'{config.model} by the recipe {config.recipe}, {size:,} '
                  f'parameters; {len(train):,} training systems; results in '
                  f'{out}')
-    best = train_module(trainer, module, train, val, first, last)
-    if em is None and best.model.latent.shared:
+    best = train_module(trainer, module, train, val, out, last)
+    if best.model.latent.shared:
         # Warns where systems are sure of other graphs.
         shared_graph(best.model, SystemLoader(val, 500))
-    return best if em is None else em.run(best, resume)
+    return best
 
 
 @contextmanager
@@ -141,22 +139,26 @@ def _start_run(out: str, command: Sequence[str]) -> None:
     write_text(os.path.join(out, 'command.txt'), f'{shlex.join(command)}\n')
 
 
-def _checkpoint_to_resume(out: str, stage: str, config: Config) -> str:
-    """The last checkpoint of a run with these settings, limits aside."""
-    last = os.path.join(out, stage, 'last.ckpt')
-    if not os.path.exists(last):
-        raise FileNotFoundError(f"There is no '{last}' to go on from; start "
+def _check_same_run(path: str, config: Config) -> None:
+    """Makes sure that a checkpoint to go on from has these settings, limits
+    and what laws have found aside."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"There is no '{path}' to go on from; start "
                                 f"without resume.")
-    old, new = (asdict(c) for c in (load_checkpoint(last).config, config))
+    old, new = (asdict(c) for c in (load_checkpoint(path).config, config))
+    free = ['max_epochs', 'max_steps']
+    if old['laws'] is not None:
+        free += ['undirected', 'shared']
+        new['laws'] = old['laws']
     for settings in (old, new):
         settings['data'].pop('files', None)  # Digests tell if they were moved.
-        for limit in () if stage else ('max_epochs', 'max_steps'):
-            settings['options'].pop(limit, None)
+        for name in free:
+            settings['options'].pop(name, None)
     for key in new:
         if old[key] != new[key]:
-            raise ValueError(f"The run in '{out}' has {key} = {old[key]}, not "
-                             f"{new[key]}; resume it by its command.txt.")
-    return last
+            raise ValueError(f"The run in '{os.path.dirname(path)}' has {key} "
+                             f"= {old[key]}, not {new[key]}; resume it by its "
+                             f"command.txt.")
 
 
 def _check_systems(module: RelationalInference, train: InMemoryDataset,
