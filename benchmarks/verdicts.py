@@ -24,7 +24,7 @@ from pyg_fnri.inference import find_motions, refine
 from pyg_fnri.laws import check_laws, discover_force_laws
 from pyg_fnri.metrics import EdgeAccuracy
 from pyg_fnri.simulation import System
-from pyg_fnri.simulation.sampling import draw_positions, draw_velocities
+from pyg_fnri.simulation.forces import draw_positions, draw_velocities
 from pyg_fnri.training import Config
 from pyg_fnri.training.module import build_module
 from pyg_fnri.transforms import SplitTrajectory
