@@ -21,11 +21,11 @@ from pyg_fnri.laws.selection import Step
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.nn import Term
 from pyg_fnri.plot import plot_em
-from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.module import EncoderDistillation, RelationalInference
 from pyg_fnri.training.recipes import EMSettings
-from pyg_fnri.training.trainer import (make_trainer, quiet_lightning,
+from pyg_fnri.training.trainer import (load_checkpoint, make_trainer,
+                                       quiet_lightning, save_checkpoint,
                                        train_module)
 
 log = logging.getLogger(__name__)

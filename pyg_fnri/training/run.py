@@ -17,13 +17,12 @@ from pyg_fnri.datasets.spec import check_directions
 from pyg_fnri.datasets.stored import check_writable, write_text
 from pyg_fnri.inference import shared_graph
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.training.checkpoints import load_checkpoint
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.em import ExpectationMaximisation
 from pyg_fnri.training.module import RelationalInference, build_module
 from pyg_fnri.training.recipes import EMRecipe, LawsRecipe
-from pyg_fnri.training.trainer import (make_trainer, quiet_lightning,
-                                       train_module)
+from pyg_fnri.training.trainer import (load_checkpoint, make_trainer,
+                                       quiet_lightning, train_module)
 
 log = logging.getLogger(__name__)
 
