@@ -1,4 +1,4 @@
-"""Curves of training and of expectation-maximisation, and of calibration."""
+"""Curves of training, and of calibration."""
 import math
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter
 
 from pyg_fnri.plot.style import (COLORS, DASHES, INK, add_legend, label,
                                  layer_color, make_panels, name_layer,
@@ -17,6 +17,7 @@ from pyg_fnri.plot.style import (COLORS, DASHES, INK, add_legend, label,
 #: What the names of columns hold, and what their panel is called.
 PANELS = {
     'loss': 'loss',
+    'cost': 'cost',
     'mse': 'mean squared error, 1e-5',
     'share': 'share',
     'accuracy': 'edge accuracy'
@@ -27,62 +28,27 @@ PERCENT = FuncFormatter(lambda value, _: f'{100 * value:g} %')
 
 
 def plot_curves(history: pd.DataFrame) -> Figure:
-    """Draw training from a table with a row per log entry: columns with "loss"
-    in their name share one panel, and so do those with "mse", on a logarithmic
-    axis, "share" and "accuracy"; the horizontal axis is :obj:`step`, or
-    :obj:`epoch` where there is none. Empty cells are skipped."""
-    axis = 'step' if 'step' in history else 'epoch'
+    """Draw training, or expectation-maximisation, from a table with a row per
+    log entry: columns with "loss" in their name share one panel, and so do
+    those with "mse" and "cost", on logarithmic axes, "share" and "accuracy";
+    the horizontal axis is :obj:`step`, :obj:`iteration` or :obj:`epoch`. Empty
+    cells are skipped."""
+    axis = next(of for of in ('step', 'iteration', 'epoch') if of in history)
     history = history.dropna(axis=1, how='all')
     kinds = [kind for kind in PANELS if any(kind in name for name in history)]
     figure, axes = make_panels(len(kinds), 4.2, height=3.)
     for kind, ax in zip(kinds, axes):
         names = [name for name in history if kind in name]
         for name, color in zip(names, cycle(COLORS)):
-            _draw_curve(ax, history, axis, name, name, color)
-        ax.set_ylabel(PANELS[kind])
-        if kind == 'mse':
-            ax.set_yscale('log')
+            curve = history[[axis, name]].dropna()
+            ax.plot(curve[axis], curve[name], label=plain(name), color=color,
+                    lw=1.8, marker='.' if len(curve) == 1 else '')
+        ax.set(xlabel=axis, ylabel=PANELS[kind],
+               yscale='log' if kind in ('mse', 'cost') else 'linear')
+        ax.grid(color='#E6E6E6')
+        ax.spines[['top', 'right']].set_visible(False)
         ax.legend(frameon=False, fontsize=9)
     return figure
-
-
-def plot_em(history: pd.DataFrame) -> Figure:
-    """Draw expectation-maximisation from a table with a row per
-    :obj:`iteration`: the :obj:`cost`, which needs no labels, and, where they
-    are known, :obj:`accuracy` and :obj:`accuracy_NAME`, dashed."""
-    history = history.dropna(axis=1, how='all')
-    accuracies = [name for name in history if name.startswith('accuracy')]
-    figure, axes = make_panels(1 + bool(accuracies), 4.2, height=3.)
-    marks = {'marker': 'o', 'ms': 3}
-    _draw_curve(axes[0], history, 'iteration', 'cost', 'cost', COLORS[0],
-                **marks)
-    axes[0].set_yscale('log')
-    axes[0].set_title('without labels', fontsize=9, color=INK)
-    axes[0].set_ylabel('cost')
-    for index, name in enumerate(accuracies):
-        label = name.removeprefix('accuracy').removeprefix('_') or 'combined'
-        color = layer_color(index - 1) if index else INK
-        _draw_curve(axes[-1], history, 'iteration', name, label, color,
-                    ls=DASHES, **marks)
-        axes[-1].set_title('labels, for information only', fontsize=9,
-                           color=INK)
-        axes[-1].set_ylabel('edge accuracy')
-    for ax in axes:
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        if len(ax.lines) > 1:
-            ax.legend(frameon=False, fontsize=9)
-    return figure
-
-
-def _draw_curve(ax: Axes, history: pd.DataFrame, x: str, y: str, label: str,
-                color: str, **style: Any) -> None:
-    curve = history[[x, y]].dropna()
-    style.setdefault('marker', '.' if len(curve) == 1 else '')
-    ax.plot(curve[x], curve[y], label=plain(label), color=color, lw=1.8,
-            **style)
-    ax.set_xlabel(x)
-    ax.grid(color='#E6E6E6')
-    ax.spines[['top', 'right']].set_visible(False)
 
 
 def plot_reliability(bins: Mapping[str, Mapping[str, Sequence[Any]]],

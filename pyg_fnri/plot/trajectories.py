@@ -84,37 +84,12 @@ def _draw_path(ax: Axes, predicted: np.ndarray, true: np.ndarray, number: int,
                name: str) -> None:
     color = np.array(to_rgb(COLORS[number % len(COLORS)]))
     pieces = np.stack([predicted[:-1], predicted[1:]], axis=1)
-    time = (np.arange(len(pieces)) + 0.5) / len(pieces)
-    shades = _shade(time, 0.3 * color + 0.7, color)
+    time = (np.arange(len(pieces)) + 0.5)[:, None] / len(pieces)
+    shades = 0.3 * color + 0.7 + time * 0.7 * (color - 1)  # Pale at first.
     lines = LineCollection(list(pieces), colors=shades, lw=3.2)
     lines.set_capstyle('round')
     ax.add_collection(lines, autolim=False)
-    span = ax.get_xlim()[1] - ax.get_xlim()[0]
-    dashes, time = _cut_dashes(true, period=span / 40)
     # Darker and thinner than the prediction, so both show where they agree.
-    shades = _shade(time, 0.8 * color, 0.3 * color)
-    lines = LineCollection(dashes, colors=shades, lw=1.2, zorder=2.5)
-    ax.add_collection(lines, autolim=False)
+    ax.plot(*true.T, color=tuple(0.4 * color), lw=1.2, ls=DASHES, zorder=2.5,
+            scalex=False, scaley=False)
     write_name(ax, true[0], name, tuple(0.8 * color), 6)
-
-
-def _shade(time: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    return first + time[:, None] * (last - first)
-
-
-def _cut_dashes(path: np.ndarray,
-                period: float) -> tuple[list[np.ndarray], np.ndarray]:
-    """Dashes of equal length along a path and the time (0 to 1) of each;
-    Matplotlib's own start anew in every coloured piece."""
-    step = np.linalg.norm(np.diff(path, axis=0), axis=1)
-    arc = np.concatenate([[0.], step.cumsum()])
-    frame = np.arange(len(path))
-    dashes, times = [], []
-    period = max(period, arc[-1] / 500)  # a wild path is not worth more
-    for start in np.arange(0., max(arc[-1], 1e-12), period):
-        end = min(start + 0.6 * period, arc[-1])
-        inside = (arc > start) & (arc < end)
-        at = np.concatenate([[start], arc[inside], [end]])
-        dashes.append(np.stack([np.interp(at, arc, x) for x in path.T], axis=1))
-        times.append(np.interp(start, arc, frame) / frame[-1])
-    return dashes, np.array(times)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pyg_fnri.metrics import reliability
-from pyg_fnri.plot import plot_curves, plot_em, plot_reliability
+from pyg_fnri.plot import plot_curves, plot_reliability
 
 
 def labels(ax):
@@ -38,13 +38,14 @@ def test_accuracies_of_em_are_beside_the_cost(assert_saves):
         'accuracy': [0.5, 0.9, 0.99],
         'accuracy_spring': [0.6, 0.95, 1.]
     })
-    figure = plot_em(history)
+    figure = plot_curves(history)
     cost, accuracy = figure.axes
     assert cost.lines[0].get_xydata().tolist() == [[1, 3], [2, 1], [3, 0.2]]
-    assert labels(accuracy) == ['combined', 'spring']
+    assert labels(accuracy) == ['accuracy', 'accuracy_spring']
+    assert cost.get_xlabel() == 'iteration'
     assert_saves(figure)
     history['accuracy'] = history['accuracy_spring'] = math.nan
-    assert len(plot_em(history).axes) == 1
+    assert len(plot_curves(history).axes) == 1
 
 
 def test_reliability_has_a_panel_for_each_layer(assert_saves):
