@@ -6,7 +6,7 @@ import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, Optional, Union
 
@@ -22,7 +22,6 @@ from torch_geometric.data import Batch, Data, Dataset
 from torch_geometric.utils import scatter
 
 from pyg_fnri.convert import to_changes, to_networkx, to_pandas
-from pyg_fnri.datasets.options import ReadingOptions
 from pyg_fnri.datasets.particle_systems import find_system
 from pyg_fnri.datasets.spec import (MOST_OBSERVED, OWN_UNIT, Systems,
                                     describe_files, first_half, frame_interval,
@@ -59,9 +58,6 @@ BATCH_SIZE = 100
 NUM_EDGES = 2_560
 #: How many times larger or smaller trajectories may be than those fitted.
 MAX_RATIO = 20.
-#: Options of a source, beside those of how it is read.
-OPTIONS = ('edges', 'interactions', 'window', 'stride', 'split_by',
-           'neighbours', 'radius')
 #: The files of a result, all that there can be.
 MODEL, SYSTEMS = 'model.ckpt', 'systems.pt'
 RESULTS = (MODEL, SYSTEMS, 'edges.csv', 'graphs.graphml', 'laws.csv',
@@ -128,19 +124,8 @@ class Source(NamedTuple):
             name, given = os.path.basename(os.fspath(data)), None
         if isinstance(given, (list, tuple)) and not given:
             raise ValueError('There are no systems in these data.')
-        known = {of.name for of in fields(ReadingOptions)}
-        reading = {
-            k: v
-            for k, v in options.items() if k in known and v is not None
-        }
-        for option in options:
-            check_choice('an option', option, [*sorted(known), *OPTIONS])
-        description = describe_files(
-            data if given is None else given, reading=reading,
-            directed=directed, seed=seed, **{
-                k: v
-                for k, v in options.items() if k in OPTIONS
-            })
+        description = describe_files(data if given is None else given,
+                                     directed=directed, seed=seed, **options)
         return cls(name, root, description, given)
 
     def open(self, split: str, **changes: Any) -> Systems:
@@ -229,9 +214,7 @@ class GraphEstimator:
         Args:
             data: As for :func:`infer`.
             y: Not used.
-            **options: Of :class:`~pyg_fnri.datasets.reading.Reading`, and
-                `edges`, `window`, `stride`, `neighbours`, `radius` as for
-                :func:`~pyg_fnri.datasets.spec.describe_files`.
+            **options: Of :class:`~pyg_fnri.datasets.options.SourceOptions`.
         """
         check_choice('method', self.method, METHODS)
         with tempfile.TemporaryDirectory() as root:

@@ -22,7 +22,7 @@ from threading import Timer
 from typing import (TYPE_CHECKING, Any, NoReturn, Optional, Union, get_args,
                     get_origin, get_type_hints)
 
-from pyg_fnri.datasets.options import ReadingOptions
+from pyg_fnri.datasets.options import SourceOptions
 from pyg_fnri.training.recipes import Recipe
 
 if TYPE_CHECKING:
@@ -59,27 +59,14 @@ class SimulatedData:
 
 
 @dataclass(frozen=True)
-class OwnData(ReadingOptions):
+class OwnData(SourceOptions):
     """A user's own trajectories, split 8 : 1 : 1 by system, or one in time.
 
     Args:
         data: A table .csv or .parquet, an array [S, N, T, F] of positions, then
             velocities, .npy or .npz, or a folder of the code of NRI or fNRI.
-        edges: Table of candidates: sender, receiver, perhaps system; or all.
-        interactions: The truth, to measure by, a row for each direction:
-            sender, receiver, type and perhaps system and layer.
-        window: Cut recordings into windows of so many frames.
-        stride: Frames from one window to the next, a window by default.
-        neighbours: Only a particle and so many closest to it may interact.
-        radius: Only pairs that come so close may interact.
     """
     data: Optional[str] = None
-    edges: Optional[str] = None
-    interactions: Optional[str] = None
-    window: Optional[int] = None
-    stride: Optional[int] = None
-    neighbours: Optional[int] = None
-    radius: Optional[float] = None
 
 
 @dataclass(frozen=True)
@@ -211,10 +198,8 @@ def describe_data(args: argparse.Namespace) -> dict[str, Any]:
     if not own:
         return {**vars(SimulatedData(**simulated)), 'seed': run.data_seed}
     from pyg_fnri.datasets.spec import describe_files
-    reading = given(args, ReadingOptions)
-    own = {name: own[name] for name in own.keys() - reading.keys()}
     return describe_files(num_observed=run.num_observed, directed=run.directed,
-                          seed=run.data_seed, reading=reading, **own)
+                          seed=run.data_seed, **own)
 
 
 def open_splits(run: Run, data: dict[str, Any], *splits:
