@@ -94,14 +94,13 @@ class Reading(ReadingOptions):
     def _choose_features(
             self, systems: dict[Any,
                                 np.ndarray]) -> tuple[list[Recording], bool]:
-        sizes = {array.shape[2:] for array in systems.values()}
+        shapes = [array.shape for array in systems.values()]
+        sizes = {shape[2:] for shape in shapes}
         if len(sizes) != 1 or len(min(sizes)) != 1:
             raise ValueError(
                 f'Trajectories must be one array [S, N, T, F], called x if '
                 f'there are others, or one [N, T, F] for each system, but the '
-                f'shapes are {[array.shape for array in systems.values()][:3]}.'
-            )
-
+                f'shapes are {shapes[:3]}.')
         every = range(*min(sizes))
         # Numbers may be text, as from a command line.
         mass = [] if self.mass is None else [as_name(self.mass)]
@@ -236,19 +235,18 @@ class Reading(ReadingOptions):
         """Fills short gaps between a particle's first and last frame."""
         if not np.isnan(recording.x).any():
             return recording
-        x, num_filled = np.full_like(recording.x, np.nan), 0
-        for particle, track in enumerate(recording.x):
+        x, num_filled = recording.x.copy(), 0
+        for track in x:
             missing = np.isnan(track).any(-1)
-            x[particle, ~missing] = track[~missing]
+            track[missing] = np.nan
             there = np.flatnonzero(~missing)
-            gaps = np.diff(there) - 1
-            for gap in np.flatnonzero((0 < gaps) & (gaps <= self.max_gap)):
-                ends = there[gap:gap + 2]
-                share = np.linspace(0, 1, gaps[gap] + 2)[1:-1, None]
-                before, after = track[ends]
-                x[particle,
-                  ends[0] + 1:ends[1]] = (before + share * (after - before))
-                num_filled += int(gaps[gap])
+            for first, last in zip(there, there[1:]):
+                if 1 < last - first <= self.max_gap + 1:
+                    ends = track[[first, last]]
+                    share = np.linspace(0, 1, last - first + 1)[1:-1, None]
+                    track[first +
+                          1:last] = ends[0] + share * np.diff(ends, axis=0)
+                    num_filled += int(last - first - 1)
         return replace(recording, x=x, num_filled=num_filled)
 
 
@@ -272,7 +270,7 @@ def is_array(source: Any) -> bool:
 def load(source: Any, names: Sequence[str] = ()) -> Any:
     """A table, the columns `names` as text, or arrays, never unpickled."""
     if isinstance(source, pd.DataFrame):
-        return _in_native_order(source).reset_index(drop=True)
+        return source.reset_index(drop=True)
     if isinstance(source, np.ndarray):
         return {'': source}
     path = str(os.fspath(source))
@@ -309,13 +307,10 @@ def _read_text(path: str, names: Sequence[str]) -> pd.DataFrame:
                             dtype=dict.fromkeys(names, str))
     for name in {*names} & {*table}:
         texts = table[name].dropna().unique()
-        typed = {
-            text:
-            as_name(
-                text[1:] if text[0] == "'" and FORMULA.match(text) else text)
-            for text in texts
-        }
-        table[name] = table[name].map(typed)
+        plain = [
+            t[1:] if t[0] == "'" and FORMULA.match(t) else t for t in texts
+        ]
+        table[name] = table[name].map(dict(zip(texts, map(as_name, plain))))
     return table
 
 
@@ -331,15 +326,6 @@ def _read_deeplabcut(path: str, last: int) -> pd.DataFrame:
                         as_index=False)[['x', 'y']].mean()
 
 
-def _in_native_order(table: pd.DataFrame) -> pd.DataFrame:
-    swapped = {
-        name: kind.newbyteorder('=')
-        for name, kind in table.dtypes.items()
-        if isinstance(kind, np.dtype) and not kind.isnative
-    }
-    return table.astype(swapped) if swapped else table
-
-
 def _is(name: Any, pattern: str) -> bool:
     return re.fullmatch(pattern, str(name).lower()) is not None
 
@@ -353,7 +339,6 @@ def _columns(*names: Any) -> list[str]:
 
 def content_digest(source: Any) -> str:
     if isinstance(source, pd.DataFrame):
-        source = _in_native_order(source)
         text = repr([*source.columns, *source.dtypes])
         # The index is no part of the content: rows count from 0.
         content = pd.util.hash_pandas_object(source, index=False).to_numpy()
