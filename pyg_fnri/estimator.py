@@ -4,11 +4,11 @@ import inspect
 import os
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, Optional, Union
 
 import networkx as nx
 import numpy as np
@@ -18,20 +18,19 @@ import torch
 from matplotlib.figure import Figure
 from rich.progress import track
 from torch import Tensor
-from torch_geometric.data import Batch, Data, Dataset
+from torch_geometric.data import Batch, Data
 from torch_geometric.utils import scatter
 
 from pyg_fnri.convert import to_changes, to_networkx, to_pandas
 from pyg_fnri.datasets.particle_systems import find_system
-from pyg_fnri.datasets.spec import (MOST_OBSERVED, OWN_UNIT, Systems,
-                                    describe_files, first_half, frame_interval,
-                                    open_dataset, remembered_reading)
+from pyg_fnri.datasets.spec import (MOST_OBSERVED, OWN_UNIT, Systems, UserData,
+                                    first_half, frame_interval,
+                                    remembered_reading)
 from pyg_fnri.datasets.stored import (check_choice, check_writable, loaded,
                                       write_table, write_tensors, write_text,
                                       written_together)
-from pyg_fnri.datasets.trajectory_table import table_of_xarray
 from pyg_fnri.evaluation.law_curves import LawCurves, law_curves
-from pyg_fnri.evaluation.page import make_page, make_summary
+from pyg_fnri.evaluation.page import describe, make_page, make_summary
 from pyg_fnri.evaluation.report import draw_rollouts
 from pyg_fnri.inference import Refined, infer_graph, shared_graph
 from pyg_fnri.laws import LawCheck
@@ -98,53 +97,6 @@ def load(path: Union[str, os.PathLike]) -> 'GraphEstimator':
         out.systems, out.particles = stored['systems'], stored['particles']
         out.about = stored['about']
     return out
-
-
-class Source(NamedTuple):
-    """Trajectories that a user names, and how to open splits of them."""
-    name: str
-    root: str
-    description: dict[str, Any]
-    data: Any = None  # Unless it is a file.
-
-    @classmethod
-    def of(cls, data: Any, root: str, directed: bool, seed: int,
-           options: Mapping[str, Any]) -> 'Source':
-        options, name, given = dict(options), type(data).__name__, data
-        if hasattr(data, 'data_vars'):
-            given = table_of_xarray(data, options.pop('keypoint', None))
-            options = {'particle': 'individuals', **options}
-        elif isinstance(data, Data):
-            given = [data]
-        elif isinstance(data, Dataset):
-            interval = getattr(data, 'frame_interval', None)
-            options = {'time_step': interval, **options}
-            given = list(data)
-        elif isinstance(data, (str, os.PathLike)):
-            name, given = os.path.basename(os.fspath(data)), None
-        if isinstance(given, (list, tuple)) and not given:
-            raise ValueError('There are no systems in these data.')
-        description = describe_files(data if given is None else given,
-                                     directed=directed, seed=seed, **options)
-        return cls(name, root, description, given)
-
-    def open(self, split: str, **changes: Any) -> Systems:
-        return open_dataset({
-            **self.description,
-            **changes
-        }, self.root, split, data=self.data)
-
-    def open_whole(self, window: int) -> Systems:
-        """All systems, as they are; in windows where particles come and go."""
-        split = 'test' if 'folder' in self.description['files'] else 'all'
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # They were heard before.
-            try:
-                return self.open(split)
-            except ValueError:
-                if self.description['window'] is not None:
-                    raise
-            return self.open(split, window=window)
 
 
 class GraphEstimator:
@@ -218,7 +170,7 @@ class GraphEstimator:
         """
         check_choice('method', self.method, METHODS)
         with tempfile.TemporaryDirectory() as root:
-            source = Source.of(data, root, self.directed, self.seed, options)
+            source = UserData.of(data, root, self.directed, self.seed, options)
             train, val, test = _open_splits(source)
             self._of(self._fit(train, val, test, source))
             self.about |= dict(source=source.name,
@@ -235,7 +187,7 @@ class GraphEstimator:
         return self
 
     def _fit(self, train: Systems, val: Systems, test: Systems,
-             source: Source) -> RelationalInference:
+             source: UserData) -> RelationalInference:
         """The laws that hold, or what predicts held-out systems best."""
         interval = frame_interval(source.description, train) or 1.0
         # Who cuts windows asks for the graph of each.
@@ -309,8 +261,8 @@ class GraphEstimator:
             if config.data.get(name) is not None:
                 options.setdefault(name, config.data[name])
         with tempfile.TemporaryDirectory() as root:
-            source = Source.of(data, root, config.data.get('directed', False),
-                               self.seed, options)
+            source = UserData.of(data, root, config.data.get('directed', False),
+                                 self.seed, options)
             dataset = source.open_whole(config.num_observed)
             _check_features(config, source, dataset)
             _check_sizes(self.module.units, dataset._data.x)
@@ -365,7 +317,7 @@ class GraphEstimator:
         if data is None:
             return self.about['score']
         with tempfile.TemporaryDirectory() as root:
-            source = Source.of(data, root, False, self.seed, options)
+            source = UserData.of(data, root, False, self.seed, options)
             dataset = source.open_whole(self.module.config.num_observed)
             with self._apart():
                 return copy.copy(self)._foresee(dataset).about['score']
@@ -437,48 +389,10 @@ class GraphEstimator:
             settings = ', '.join(f'{k}={v!r}'
                                  for k, v in self.get_params().items())
             return f'{type(self).__name__}({settings})'
-        return '\n'.join(self._lines())
+        return '\n'.join(describe(self))
 
     def _repr_html_(self) -> str:
         return make_summary(self)
-
-    def _lines(self) -> list[str]:
-        """Ten lines or so on what was found, and whether to believe it."""
-        about, config = self.about, self.module.config
-        out = [f"interaction graph of {about.get('source', 'no data yet')}"]
-        if self.data:
-            sizes = {of.num_nodes for of in self.data}
-            number = ' to '.join(map(str, sorted({min(sizes), max(sizes)})))
-            step = config.data.get('time_step')
-            out.append(f"{len(self.data)} system{'s'[:len(self.data) > 1]} of "
-                       f"{number} particles, {self.data[0].x.size(1)} frames"
-                       f"{f' {step:g} apart' if step else ''}")
-        layer: Any = self.module.model.decoder.layer
-        kind = 'networks'
-        if self._has_laws():
-            kind = f"laws of {('first', 'second')[layer.order - 1]} order"
-        out.append(f'found: {kind}, {len(config.num_edge_types)} '
-                   f"layer{'s'[:len(config.num_edge_types) > 1]} of "
-                   f"{', '.join(map(str, config.num_edge_types))} types")
-        if self.data:
-            for number, rows in self.graph.groupby('layer'):
-                share = (rows['type'] > 0).mean()
-                out.append(f'  layer {number}: {share:.1%} of {len(rows):,} '
-                           f'candidate edges interact, mean probability '
-                           f"{rows['probability'].mean():.3f}")
-        if (laws := self.laws) is not None:
-            out += [f'  {name}: {text}' for name, text in laws.words.items()]
-        if 'score' in about:
-            out.append(f"predicted: {about['score']:.2%} of what changes in "
-                       f"{about['horizon']} steps (R², median of held-out "
-                       f"systems)")
-        if self.check is not None:
-            out += str(self.check).splitlines()[:-1]
-        if kind == 'networks' and self.check is not None:
-            out.append('Networks took the place of laws, as they predict '
-                       'held-out frames better; what they call an interaction '
-                       'may be none.')
-        return out + [f'warning: {text}' for text in about.get('warnings', [])]
 
     def _has_laws(self) -> bool:
         return isinstance(self.module.model.decoder.layer, ForceLawDecoder)
@@ -600,7 +514,7 @@ def present_results(out: str) -> list[str]:
     return [name for name in RESULTS if os.path.exists(os.path.join(out, name))]
 
 
-def _open_splits(source: Source) -> tuple[Systems, Systems, Systems]:
+def _open_splits(source: UserData) -> tuple[Systems, Systems, Systems]:
     """Training, validation and test systems, observed, then to be predicted;
     cut in time, if there are too few for a check."""
     train = source.open('train')
@@ -661,7 +575,7 @@ def _check_particles(systems: Sequence[Any],
                              f"graph for each.")
 
 
-def _check_features(config: Config, source: Source, dataset: Systems) -> None:
+def _check_features(config: Config, source: UserData, dataset: Systems) -> None:
     """Makes sure that a model understands other systems."""
     num_steps, num_features = dataset[0].x.shape[1:]
     if num_features != config.in_channels:

@@ -1,17 +1,20 @@
 """Data sets as a checkpoint describes them, by a plain dictionary of the
 arguments of a simulated data set, or of a user's own files."""
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from glob import glob
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
+
+from torch_geometric.data import Data, Dataset
 
 from pyg_fnri.datasets.nri_folder import NRIFolder
 from pyg_fnri.datasets.options import SourceOptions
 from pyg_fnri.datasets.particle_systems import ParticleSystems
 from pyg_fnri.datasets.reading import content_digest, is_array
 from pyg_fnri.datasets.stored import check_choice
-from pyg_fnri.datasets.trajectory_table import TrajectoryTable
+from pyg_fnri.datasets.trajectory_table import TrajectoryTable, table_of_xarray
 from pyg_fnri.simulation import Newtonian
 from pyg_fnri.transforms import NearestNeighbours, WithinRadius
 
@@ -120,6 +123,53 @@ def open_dataset(description: Mapping[str, Any], root: str, split: str,
     return TrajectoryTable(root, split=split, transform=transform,
                            pre_transform=candidates, **files, **kept,
                            **description['reading'])
+
+
+class UserData(NamedTuple):
+    """Trajectories that a user names, and how to open splits of them."""
+    name: str
+    root: str
+    description: dict[str, Any]
+    data: Any = None  # Unless it is a file.
+
+    @classmethod
+    def of(cls, data: Any, root: str, directed: bool, seed: int,
+           options: Mapping[str, Any]) -> 'UserData':
+        options, name, given = dict(options), type(data).__name__, data
+        if hasattr(data, 'data_vars'):
+            given = table_of_xarray(data, options.pop('keypoint', None))
+            options = {'particle': 'individuals', **options}
+        elif isinstance(data, Data):
+            given = [data]
+        elif isinstance(data, Dataset):
+            interval = getattr(data, 'frame_interval', None)
+            options = {'time_step': interval, **options}
+            given = list(data)
+        elif isinstance(data, (str, os.PathLike)):
+            name, given = os.path.basename(os.fspath(data)), None
+        if isinstance(given, (list, tuple)) and not given:
+            raise ValueError('There are no systems in these data.')
+        description = describe_files(data if given is None else given,
+                                     directed=directed, seed=seed, **options)
+        return cls(name, root, description, given)
+
+    def open(self, split: str, **changes: Any) -> Systems:
+        return open_dataset({
+            **self.description,
+            **changes
+        }, self.root, split, data=self.data)
+
+    def open_whole(self, window: int) -> Systems:
+        """All systems, as they are; in windows where particles come and go."""
+        split = 'test' if 'folder' in self.description['files'] else 'all'
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # They were heard before.
+            try:
+                return self.open(split)
+            except ValueError:
+                if self.description['window'] is not None:
+                    raise
+            return self.open(split, window=window)
 
 
 def frame_interval(description: Mapping[str, Any],
