@@ -157,6 +157,14 @@ class OptionParser(argparse.ArgumentParser):
         new = [line for line in lines if line not in self._lines]
         self._lines += new if len(new) > 1 else []
 
+    def add_data(self) -> None:
+        """Adds what says which data are meant."""
+        self.add_fields('simulated data', SimulatedData, ['name'])
+        self.add_fields('data of your own', OwnData, [
+            'data', 'system', 'time', 'particle', 'position', 'time_step',
+            'window', 'interactions'
+        ])
+
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         words = [
             f'@{CONFIGS / word[1:]}'
@@ -202,14 +210,18 @@ def describe_data(args: argparse.Namespace) -> dict[str, Any]:
                           seed=run.data_seed, **own)
 
 
-def open_splits(run: Run, data: dict[str, Any], *splits:
-                str) -> tuple[int, list[Systems]]:
-    """How many frames are observed, and data sets."""
+def open_splits(run: Run, data: dict[str, Any], *splits: str,
+                unsplit: bool = False) -> tuple[int, list[Systems]]:
+    """How many frames are observed, and data sets of these and others."""
     from pyg_fnri.datasets.spec import first_half, open_dataset
+    from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
     systems = [open_dataset(data, run.root, name) for name in splits]
     num_observed = run.num_observed
     if num_observed is None:
         num_observed = first_half(systems[0])
+    transform = ReconstructTrajectory if unsplit else SplitTrajectory
+    for of in systems:
+        of.transform = transform(num_observed)
     return num_observed, systems
 
 
