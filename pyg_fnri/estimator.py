@@ -29,6 +29,7 @@ from pyg_fnri.datasets.spec import (MOST_OBSERVED, OWN_UNIT, Systems, UserData,
 from pyg_fnri.datasets.stored import (check_choice, check_writable, loaded,
                                       write_table, write_tensors, write_text,
                                       written_together)
+from pyg_fnri.evaluation.evaluate import roll_out
 from pyg_fnri.evaluation.law_curves import LawCurves, law_curves
 from pyg_fnri.evaluation.page import describe, make_page, make_summary
 from pyg_fnri.evaluation.report import draw_rollouts
@@ -193,18 +194,11 @@ class GraphEstimator:
         # Who cuts windows asks for the graph of each.
         one_graph = self.shared or (source.description['window'] is None
                                     and _are_windows_of_one(train, val, test))
-        shared: dict[str, Any] = {
-            'undirected': not self.directed,
-            'shared': one_graph
-        }
+        shared = dict[str, Any](undirected=not self.directed, shared=one_graph)
         config = Config(
             train.num_node_features, train[0].x.size(1), [2], recipe='laws',
-            seed=self.seed, data={
-                **source.description, 'time_step': interval
-            }, options={
-                **shared, 'interval': interval,
-                'terms': self.terms
-            })
+            seed=self.seed, data=dict(source.description, time_step=interval),
+            options=dict(shared, interval=interval, terms=self.terms))
         candidates: Sequence[Sequence[int]] = CANDIDATES
         if not isinstance(self.layers, str):
             candidates = (tuple(self.layers), )
@@ -433,25 +427,15 @@ class GraphEstimator:
         graph = infer_graph(model, batch)
         if graph.mass is not None:
             batch.mass = graph.mass
-        edge_attr = model.weights(graph.edge_type, batch)
-        with torch.no_grad():  # From the first frame of y on.
-            found = model.seeing(batch,
-                                 edge_attr).decode(batch.y, batch.edge_index,
-                                                   edge_attr,
-                                                   batch.y.size(1) - 1)
+        found = roll_out(model, batch, graph.edge_type, batch.y.size(1) - 1)
         steps = min(found.size(1), HORIZON)
-        start, true, near = (units(part)
-                             for part in (batch.y[:, :1], batch.y[:,
-                                                                  1:1 + steps],
-                                          found[:, :steps]))
+        start, true = units(batch.y[:, :1 + steps]).tensor_split([1], dim=1)
+        near = units(found[:, :steps])
         left, moved = (scatter((true - other).square().sum((1, 2)), batch.batch)
                        for other in (near, start))
         score = (1 - left / moved.clamp(min=1e-30)).median().item()
-        self.about = {
-            **self.about, 'score': score,
-            'horizon': steps,
-            'held_out': dataset.particle_names[:NUM_DRAWN]
-        }
+        self.about = dict(self.about, score=score, horizon=steps,
+                          held_out=dataset.particle_names[:NUM_DRAWN])
         self.__dict__.pop('laws', None)
         self.held_out = _systems_of(batch, graph, y=batch.y,
                                     prediction=found)[:NUM_KEPT]
@@ -499,14 +483,11 @@ class GraphEstimator:
                     particles=self.particles)
 
     def _stored(self) -> dict[str, Any]:
-        return {
-            'settings': self.get_params(),
-            'data': [of.to_dict() for of in self.data],
-            'held_out': [of.to_dict() for of in self.held_out],
-            'systems': self.systems,
-            'particles': self.particles,
-            'about': self.about
-        }
+        return dict(settings=self.get_params(),
+                    data=[of.to_dict() for of in self.data],
+                    held_out=[of.to_dict()
+                              for of in self.held_out], systems=self.systems,
+                    particles=self.particles, about=self.about)
 
 
 def present_results(out: str) -> list[str]:
