@@ -1,5 +1,4 @@
 """Curves: of training, of calibration, and force laws."""
-import math
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from types import MappingProxyType
@@ -10,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from pyg_fnri.laws import HALF_WIDTH
 from pyg_fnri.laws.formulas import with_error
@@ -27,9 +26,8 @@ PANELS = {
     'share': 'share',
     'accuracy': 'edge accuracy'
 }
-#: Bins of a smaller share of the edges are in the histogram only.
+#: Bins of a smaller share of the edges are not drawn.
 RARE = 1e-3
-PERCENT = FuncFormatter(lambda value, _: f'{100 * value:g} %')
 GROUND = '#DFDFDF'
 #: Value and standard error by what they multiply, of each term.
 Coefficients = Mapping[str, Mapping[str, tuple[float, float]]]
@@ -62,46 +60,39 @@ def plot_curves(history: pd.DataFrame) -> Figure:
 def plot_reliability(bins: Mapping[str, Mapping[str, Sequence[Any]]],
                      errors: Sequence[Optional[float]]) -> Figure:
     """Draw the accuracy of predictions over their confidence, a panel for each
-    layer, above a histogram of the confidence. Bins of less than 0.1 % of the
-    edges are left to the histogram.
+    layer; the area of a mark is the share of edges in its bin, and bins of less
+    than 0.1 % are left out.
 
     Args:
         bins: A :class:`~pyg_fnri.metrics.Reliability` by the name of its
             panel, as a mapping, with None in bins that are empty.
         errors: The expected calibration error of each panel, if there is one.
     """
-    panels = [pd.DataFrame(panel, dtype=float) for panel in bins.values()]
-    low = 1.  # One lower end for all, so that panels can be compared.
-    for panel in panels:
-        share = panel['share'] = panel['num_edges'] / panel['num_edges'].sum()
-        first = (share > 0).argmax() / len(panel)  # The first bin in use.
-        low = min(low, first, panel['accuracy'][share >= RARE].min())
-    low = max(0., math.floor(10 * low) / 10)
-    figure = Figure(figsize=(3. * len(panels), 4.3), dpi=150,
-                    layout='constrained')
-    rows = figure.subplots(2, len(panels), squeeze=False,
-                           gridspec_kw={'height_ratios': [3, 1]})
-    for index, (name, panel) in enumerate(zip(bins, panels)):
-        layer = index - ('combined' in bins)
+    figure, axes = make_panels(len(bins), 3.)
+    for index, (name, panel) in enumerate(bins.items()):
+        layer, ax = index - ('combined' in bins), axes[index]
         color = INK if name == 'combined' else layer_color(layer)
-        top, bottom = rows[:, index]
-        _draw_marks(top, panel[panel['share'] >= RARE], low, color)
-        _draw_histogram(bottom, panel['share'], color)
-        for ax in (top, bottom):
-            ax.set_xlim(low, 1.)
-            ax.grid(color='#EEEEEE')
-            ax.set_axisbelow(True)
-            ax.spines[['top', 'right']].set_visible(False)
-            pale_ticks(ax)
-        name_layer(top, name, color)
-        text, error = f"{int(panel['num_edges'].sum()):,} edges", errors[index]
+        rows = pd.DataFrame(panel, dtype=float)
+        number, error = rows['num_edges'].sum(), errors[index]
+        rows = rows[rows['num_edges'] >= RARE * number]
+        ax.axline((1, 1), slope=1, color=INK, lw=1., ls=DASHES, zorder=1)
+        ax.plot(rows['confidence'], rows['accuracy'], color=color, lw=1.8)
+        ax.scatter(rows['confidence'], rows['accuracy'], color=color, lw=0,
+                   s=8 + 220 * rows['num_edges'] / number, alpha=0.75, zorder=4,
+                   clip_on=False)
+        ax.grid(color='#EEEEEE')
+        ax.spines[['top', 'right']].set_visible(False)
+        pale_ticks(ax)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter(PercentFormatter(1, 0))
+        name_layer(ax, name, color)
+        text = f'{int(number):,} edges'
         if error is not None:
             text += f'\ncalibration error {100 * error:.1f} %'
-        top.annotate(text, (0, 1), (6, -4), 'axes fraction', 'offset points',
-                     ha='left', va='top', fontsize=9, color=INK)
-        label(top, y='' if index else 'edges predicted right')
-        label(bottom, 'probability of the predicted type',
-              '' if index else 'share of edges')
+        ax.annotate(text, (0, 1), (6, -4), 'axes fraction', 'offset points',
+                    ha='left', va='top', fontsize=9, color=INK)
+        label(ax, 'probability of the predicted type',
+              '' if index else 'edges predicted right')
     handles: dict[str, Any] = {
         'model (area: share of edges)': dict(color=INK, lw=1.8, marker='o',
                                              ms=6),
@@ -109,32 +100,6 @@ def plot_reliability(bins: Mapping[str, Mapping[str, Sequence[Any]]],
     }
     add_legend(figure, handles)
     return figure
-
-
-def _draw_marks(ax: Axes, shown: pd.DataFrame, low: float, color: str) -> None:
-    ax.plot([low, 1], [low, 1], color=INK, lw=1., ls=DASHES, zorder=1)
-    ax.plot(shown['confidence'], shown['accuracy'], color=color, lw=1.8,
-            zorder=3)
-    ax.scatter(shown['confidence'], shown['accuracy'],
-               s=8 + 220 * shown['share'], color=color, alpha=0.75, lw=0,
-               zorder=4, clip_on=False)
-    ax.set_ylim(low, 1.)
-    ax.locator_params(nbins=6)
-    ax.yaxis.set_major_formatter(PERCENT)
-    ax.tick_params(labelbottom=False)
-
-
-def _draw_histogram(ax: Axes, share: pd.Series, color: str) -> None:
-    width = 1 / len(share)
-    ax.bar(width * np.arange(len(share)), share, width=0.9 * width,
-           align='edge', color=color, alpha=0.75)
-    # A confident model puts nearly all edges in one bin.
-    ax.set_yscale('log')
-    ax.set_ylim(RARE / 3, 1.)
-    ax.set_yticks([RARE, 0.01, 0.1, 1.])
-    ax.set_yticks([], minor=True)
-    ax.yaxis.set_major_formatter(PERCENT)
-    ax.xaxis.set_major_formatter(PERCENT)
 
 
 def plot_laws(distance: Array, learned: Array, true: Optional[Array] = None, *,

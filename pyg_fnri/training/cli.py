@@ -11,7 +11,6 @@ import re
 import signal
 import sys
 import textwrap
-import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -30,14 +29,6 @@ if TYPE_CHECKING:
 
 #: Files of arguments that come with the commands.
 CONFIGS = Path(__file__).parents[1] / 'commands' / 'configs'
-#: What the parts of the library do in a command.
-STEPS = {
-    'datasets': 'reading or simulating data',
-    'laws': 'fitting laws',
-    'inference': 'refining graphs',
-    'evaluation': 'measuring',
-    'plot': 'drawing'
-}
 
 
 @dataclass(frozen=True)
@@ -239,7 +230,7 @@ def errors_in_one_line(
                     str] = lambda: 'start the command again') -> Iterator[None]:
     """Prints what the library logs, and ends the program with one line: the
     message of an error of data or settings; or, where the user or the system
-    stops it, at which step that was, and how to go on."""
+    stops it, how to go on."""
     def stop(number: int, _: Any) -> NoReturn:
         raise KeyboardInterrupt(128 + number)
 
@@ -270,7 +261,7 @@ def errors_in_one_line(
         cause = error.__context__ if error.args == (1, ) else error
         if not isinstance(cause, KeyboardInterrupt):
             raise
-        print(f'stopped while {_step(error)}; {go_on()}', file=sys.stderr)
+        print(f'stopped; {go_on()}', file=sys.stderr)
         sys.exit(*cause.args)
     except Exception as error:
         # Lightning has one of its own, but is not imported by each command.
@@ -285,18 +276,6 @@ def errors_in_one_line(
         sys.unraisablehook, warnings.formatwarning = hook, form
         for number, handler in handlers.items():
             signal.signal(number, handler)
-
-
-def _step(error: BaseException) -> str:
-    """What the program was doing, by the outermost part that tells."""
-    modules = [
-        frame.f_globals.get('__name__', '')
-        for frame, _ in traceback.walk_tb(error.__traceback__)
-    ]
-    parts = [name.split('.')[1] for name in modules if name[:9] == 'pyg_fnri.']
-    return next(
-        (STEPS[part] for part in parts if part in STEPS),
-        'training' if 'pyg_fnri.training.trainer' in modules else 'starting')
 
 
 def _kind(hint: Any) -> tuple[Any, bool]:

@@ -129,7 +129,7 @@ def test_stopped_run_says_how_to_go_on(script, tiny_arguments, tmp_path,
         with pytest.raises(SystemExit, match='130'):
             script.main([*arguments, '--overwrite'])
     line, = capsys.readouterr().err.splitlines()
-    assert line.startswith('stopped while training; go on with: pyg-fnri ')
+    assert line.startswith('stopped; go on with: pyg-fnri ')
     script.main(shlex.split(line.partition('pyg-fnri train ')[2]))
     last = read_checkpoint(tmp_path / 'run' / 'last.ckpt')
     assert last['global_step'] == 3
