@@ -172,7 +172,9 @@ class TrajectoryTable(StoredSystems):
         given = not derive and self._reading.velocity != ()
         if given and recordings[0].x.shape[2] % 2 == 0:
             if recordings[0].time_step is None:
-                facts['time_step'] = _find_time_step(recordings)
+                step, left = _time_of_velocities(recordings)
+                if step > 0 and left < MOST_LEFT:
+                    facts['time_step'] = float(f'{step:.3g}')
             elif not are_systems(self._sources['table']):
                 facts['warnings'] += _compare_velocities(recordings)
         systems: list[Data] = []
@@ -324,9 +326,9 @@ def _with_velocity(x: np.ndarray, time_step: Optional[float]) -> np.ndarray:
     return np.concatenate([x, velocity], axis=-1)
 
 
-def _find_time_step(recordings: Sequence[Recording]) -> Optional[float]:
-    """The time in which velocities lead from frame to frame, to three digits;
-    None where they do not, or particles rest."""
+def _time_of_velocities(recordings: Sequence[Recording]) -> tuple[float, float]:
+    """The time in which velocities lead from frame to frame, in the weighted
+    median, and the share of the motion that they leave; NaN of too few."""
     moved, speed = [], []
     for recording in recordings:
         x, v = np.split(recording.x, 2, axis=-1)
@@ -334,36 +336,27 @@ def _find_time_step(recordings: Sequence[Recording]) -> Optional[float]:
             turned = v[:, 3:] - v[:, 2:-1] - v[:, 1:-2] + v[:, :-3]
             moved.append((x[:, 2:-1] - x[:, 1:-2]).ravel())
             speed.append(((v[:, 2:-1] + v[:, 1:-2]) / 2 - turned / 24).ravel())
-    change, expected = np.concatenate([[], *moved]), np.concatenate([[],
-                                                                     *speed])
+    change, expected = (np.concatenate([[], *of]) for of in (moved, speed))
     known = np.isfinite(change) & np.isfinite(expected) & (expected != 0)
     change, expected = change[known], expected[known]
-    if len(change) < FEW:
-        return None
+    if len(change) < FEW or not change.any():
+        return np.nan, np.nan
     ratio = change / expected
     order = ratio.argsort()
     weight = abs(expected[order]).cumsum()
     step = ratio[order][weight.searchsorted(weight[-1] / 2)]
     left = abs(change - step * expected).sum() / abs(change).sum()
-    return float(f'{step:.3g}') if step > 0 and left < MOST_LEFT else None
+    return float(step), float(left)
 
 
 def _compare_velocities(recordings: Sequence[Recording]) -> list[str]:
     """A sentence if velocities given are not those of positions."""
-    moved, given, constant = [], [], True
-    for recording in recordings:
-        position, velocity = np.split(recording.x, 2, axis=-1)
-        moved.append((np.diff(position, axis=1) / recording.time_step).ravel())
-        given.append((velocity[:, 1:] + velocity[:, :-1]).ravel() / 2)
-        constant &= not (np.diff(velocity, axis=1) != 0).any()
-    change, expected = np.concatenate(moved), np.concatenate(given)
-    known = np.isfinite(change) & np.isfinite(expected)
-    change, expected = change[known], expected[known]
-    power, step = (expected**2).sum(), recordings[0].time_step or 1.0
-    slope = (change * expected).sum() / power if power else 0.0
-    if len(change) < FEW or abs(slope - 1) <= MAX_SLIP or not change.any():
+    step = recordings[0].time_step or 1.0
+    slope = _time_of_velocities(recordings)[0] / step
+    if not abs(slope - 1) > MAX_SLIP:
         return []
-    if constant:
+    velocities = [np.split(of.x, 2, axis=-1)[1] for of in recordings]
+    if not any((np.diff(of, axis=1) != 0).any() for of in velocities):
         raise ValueError(f'The velocities given never change, and positions '
                          f'move at {slope:.3g} times them; name the columns of '
                          f'velocities, or have them derived by velocity=().')
