@@ -8,10 +8,10 @@ from typing import Any, Optional
 import numpy as np
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.datasets.edge_table import report_one_way
-from pyg_fnri.datasets.reading import as_floats, content_digest, load
 from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems, as_folder,
                                       check_choice)
+from pyg_fnri.datasets.tables import (as_floats, content_digest, load,
+                                      report_one_way)
 
 MOST_VALUES = 100  # More are no types.
 

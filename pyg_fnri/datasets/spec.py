@@ -12,8 +12,8 @@ from torch_geometric.data import Data, Dataset
 from pyg_fnri.datasets.nri_folder import NRIFolder
 from pyg_fnri.datasets.options import SourceOptions
 from pyg_fnri.datasets.particle_systems import ParticleSystems
-from pyg_fnri.datasets.reading import content_digest, is_array
 from pyg_fnri.datasets.stored import check_choice
+from pyg_fnri.datasets.tables import content_digest, is_array
 from pyg_fnri.datasets.trajectory_table import TrajectoryTable, table_of_xarray
 from pyg_fnri.simulation import Newtonian
 from pyg_fnri.transforms import NearestNeighbours, WithinRadius

@@ -10,13 +10,13 @@ from pandas import DataFrame
 from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.datasets.edge_table import (candidate_edges, count_types,
-                                          edges_of_systems, report_one_way,
-                                          true_types)
-from pyg_fnri.datasets.reading import (Reading, Recording, Source, are_systems,
-                                       content_digest, is_array)
+from pyg_fnri.datasets.reading import Reading
 from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems, as_folder,
                                       check_choice)
+from pyg_fnri.datasets.tables import (Recording, Source, are_systems,
+                                      candidate_edges, content_digest,
+                                      count_types, edges_of_systems, is_array,
+                                      report_one_way, true_types)
 
 #: The most frames of a window, if nothing else is said, and windows that are no
 #: longer few; shares of training, validation and test, and where they are few.
