@@ -83,11 +83,8 @@ class NRIFolder(StoredSystems):
         x = np.stack([position, velocity], axis=2)  # [S, T, 2, D, N]
         x = x.reshape(*x.shape[:2], -1, x.shape[-1]).transpose(0, 3, 1, 2)
         names = [*range(len(x))]
-        facts: dict[str, Any] = {
-            'edge_values': [],
-            'system_names': names,
-            'particle_names': [[*range(x.shape[1])]] * len(x)
-        }
+        facts = dict[str, Any](edge_values=[], system_names=names,
+                               particle_names=[[*range(x.shape[1])]] * len(x))
         types: Any = [None] * len(x)
         if self._labelled:
             types, facts['edge_values'] = edge_types(

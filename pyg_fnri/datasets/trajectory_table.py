@@ -55,19 +55,14 @@ class TrajectoryTable(StoredSystems):
             `.npy` or `.npz`; text may be DeepLabCut's. Of PyG's `Data`, edges,
             sorted by receiver, and `edge_label` and `mass` are kept.
         split (str): `'train'`, `'val'`, `'test'`, or `'all'` systems.
-        window (int, optional): Cut recordings into systems of so many frames.
-            (default: of one that is split by time, a tenth, at most 100)
-        stride (int, optional): From one window to the next. (default: `window`)
+        window, stride, edges, interactions (optional): As those of
+            :class:`~pyg_fnri.datasets.options.SourceOptions`. (default window:
+            of a recording split by time, a tenth of its frames, at most 100)
         fractions (sequence of float, optional): Of training, validation and
             test. (default: 0.8, 0.1, 0.1; of less than 20 systems, or 50
             windows by time, 0.6, 0.2, 0.2)
         split_by (str, optional): `'system'` or `'time'`. (default: by system,
             if there are several)
-        edges (DataFrame or str, optional): The candidate edges: columns
-            `sender`, `receiver`, and `system` unless all are alike.
-            (default: all ordered pairs)
-        interactions (DataFrame or str, optional): The truth, for measures only:
-            as `edges`, with `type` (0 where not listed), and perhaps `layer`.
         name (str, optional): Of the folder. (default: that of the file)
         **options: Those of :class:`~pyg_fnri.datasets.reading.Reading`, and
             `transform`, `pre_transform`, `pre_filter`, `force_reload`.
@@ -98,20 +93,13 @@ class TrajectoryTable(StoredSystems):
         self._window = window
         self._stride = window if stride is None else stride
         sources = {'table': table, 'edges': edges, 'interactions': interactions}
-        self._sources: dict[str, Any] = {
-            k: s
-            for k, s in sources.items() if s is not None
-        }
-        recipe = {
-            'reading': self._reading,
-            'split': (split, self._fractions, split_by, self._seed),
-            'windows': (self._window, self._stride),
+        self._sources: Any = {k: v for k, v in sources.items() if v is not None}
+        recipe = dict(reading=self._reading,
+                      split=(split, self._fractions, split_by, self._seed),
+                      windows=(self._window, self._stride))
+        for key, source in self._sources.items():
             # How a file is read depends on the end of its name.
-            **{
-                key: f'array={is_array(source)} {content_digest(source)}'
-                for key, source in self._sources.items()
-            }
-        }
+            recipe[key] = f'array={is_array(source)} {content_digest(source)}'
         if name is None:
             name = 'array' if is_array(table) else 'table'
             if isinstance(table, (str, os.PathLike)):
@@ -124,14 +112,8 @@ class TrajectoryTable(StoredSystems):
                     keypoint: Optional[str] = None,
                     **options: Any) -> 'TrajectoryTable':
         """Of an `xarray` data set with a `position` over `time`, `individuals`,
-        `space` and perhaps `keypoints`, as the package `movement` makes them.
-
-        Args:
-            keypoint: The part of each individual to follow. (default: the mean
-                of all)
-            root, split: As for the class.
-            **options: As for the class.
-        """
+        `space` and perhaps `keypoints`, as the package `movement` makes them;
+        the latter's mean, or one :obj:`keypoint`, is followed."""
         table = table_of_xarray(dataset, keypoint)
         options = {'particle': 'individuals', **options}
         return cls(root, table, split, **options)
@@ -144,12 +126,8 @@ class TrajectoryTable(StoredSystems):
 
     def make(self) -> tuple[Joined, dict[str, Any]]:
         recordings, derive = self._reading.read(self._sources['table'])
-        facts: dict[str, Any] = {
-            'time_step': recordings[0].time_step,
-            'warnings': [],
-            'system_names': [],
-            'particle_names': []
-        }
+        facts = dict[str, Any](time_step=recordings[0].time_step, warnings=[],
+                               system_names=[], particle_names=[])
         num_filled = sum(recording.num_filled for recording in recordings)
         if num_filled:
             total = sum(r.x.shape[0] * r.x.shape[1] for r in recordings)
@@ -245,12 +223,9 @@ class TrajectoryTable(StoredSystems):
             raise ValueError(
                 f'Systems have from {min(lengths)} to {max(lengths)} frames; '
                 f'cut windows of equal length, by window={min(lengths)}.')
-        facts['tracks'] = {
-            'tracks': num_tracks,
-            'tracks_left_out': num_tracks - len(used),
-            'windows': len(systems),
-            'windows_left_out': num_empty
-        }
+        facts['tracks'] = dict(tracks=num_tracks,
+                               tracks_left_out=num_tracks - len(used),
+                               windows=len(systems), windows_left_out=num_empty)
         if incomplete:
             num_used = sum(len(data.x) for data in systems)
             facts['warnings'].append(
