@@ -181,7 +181,8 @@ class GraphEstimator:
             frames = train._data.x.size(1)
             whole = source.open_whole(frames)
             shared = self.shared or len(whole) == 1
-            if self._frames() and whole[0].x.size(1) > self._frames():
+            if (self._frames() and whole[0].x.size(1) > frames
+                    and 'folder' not in source.description['files']):
                 whole = source.open('all', window=frames)  # As in training.
             with nullcontext() if shared else self._apart():
                 self._infer(whole, shared)
