@@ -63,10 +63,8 @@ class NRIFolder(StoredSystems):
         ]
         files = [self._file(kind, split) for kind in ('loc', 'vel')]
         if self._labelled:  # Then those of this split must be there, too.
-            files += [
-                self._file('edges', other)
-                for other in dict.fromkeys([*self._labelled, split])
-            ]
+            others = dict.fromkeys([*self._labelled, split])
+            files += [self._file('edges', other) for other in others]
         recipe = {osp.basename(file): content_digest(file) for file in files}
         if name is None:
             name = as_folder(osp.abspath(self.folder) + self.suffix)

@@ -35,11 +35,9 @@ class Reading(ReadingOptions):
         elif is_array(source):
             read = self._read_arrays
         recordings, derive = read(source)
-        if self.every > 1:
-            recordings = [
-                replace(r, x=r.x[:, ::self.every], time_step=r.time_step
-                        and self.every * r.time_step) for r in recordings
-            ]
+        for of in recordings if self.every > 1 else []:
+            of.x = of.x[:, ::self.every]
+            of.time_step = of.time_step and self.every * of.time_step
         if self.mass is not None:
             recordings = [self._take_mass(r) for r in recordings]
         return [self._fill_gaps(r) for r in recordings], derive

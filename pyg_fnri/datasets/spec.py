@@ -52,10 +52,8 @@ def describe_files(data: Any, *, num_observed: Optional[int] = None,
                          'radius, but both were given; leave one of them out.')
     given = not isinstance(data, (str, os.PathLike))
     folder = not given and os.path.isdir(data)
-    if folder and (unused := {
-            k: options[k]
-            for k in {*options} - {'time_step'}
-    }):
+    unused = {k: v for k, v in options.items() if k != 'time_step'}
+    if folder and unused:
         raise ValueError(f"'{data}' is a folder, whose arrays tell systems and "
                          f"interactions by themselves; leave {unused} out, or "
                          f"name a file.")
@@ -116,12 +114,9 @@ def open_dataset(description: Mapping[str, Any], root: str, split: str,
     if 'folder' in files:
         return NRIFolder(root, files['folder'], split, transform=transform,
                          pre_transform=candidates)
-    kept = {
-        name: description[name]
-        for name in ('window', 'stride', 'split_by', 'seed')
-    }
+    cuts = {k: description[k] for k in ('window', 'stride', 'split_by', 'seed')}
     return TrajectoryTable(root, split=split, transform=transform,
-                           pre_transform=candidates, **files, **kept,
+                           pre_transform=candidates, **files, **cuts,
                            **description['reading'])
 
 
@@ -154,10 +149,8 @@ class UserData(NamedTuple):
         return cls(name, root, description, given)
 
     def open(self, split: str, **changes: Any) -> Systems:
-        return open_dataset({
-            **self.description,
-            **changes
-        }, self.root, split, data=self.data)
+        return open_dataset(dict(self.description, **changes), self.root, split,
+                            data=self.data)
 
     def open_whole(self, window: int) -> Systems:
         """All systems, as they are; in windows where particles come and go."""
