@@ -21,7 +21,7 @@ from verdicts import turned
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.laws import HALF_WIDTH, fit_force_laws, law_covariance
 from pyg_fnri.simulation import SoftCharge, Spring
-from pyg_fnri.simulation.sampling import draw_positions, draw_velocities
+from pyg_fnri.simulation.forces import draw_positions, draw_velocities
 from pyg_fnri.training import Config, build_module
 
 FORCES = Spring(), SoftCharge(0.2, 0.2)

@@ -21,16 +21,14 @@ from tables import MISSING, load, make_parser, mean_text, publish, run_study
 from torch import Tensor
 from torch_geometric.data import Batch
 from torchmetrics.functional.classification import binary_auroc
-from verdicts import (TWO, Kind, Law, State, masses, pair_offsets, plus, pull,
-                      push, turned)
+from verdicts import (TWO, Kind, Law, State, make_model, masses, pair_offsets,
+                      plus, pull, push, turned)
 
-from pyg_fnri.inference import find_motions, refine
+from pyg_fnri.inference import refine
 from pyg_fnri.laws import check_laws, discover_force_laws
 from pyg_fnri.metrics import EdgeAccuracy, relative_law_error
 from pyg_fnri.nn import RelationalAutoEncoder
 from pyg_fnri.simulation import LinearNetwork
-from pyg_fnri.training import Config
-from pyg_fnri.training.module import build_module
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ def lennard_jones(distance: Any) -> Any:
     return 0.3 * (2 * ratio**13 - ratio**7)
 
 
-def pull_softly(distance: Any) -> Any:
+def soft(distance: Any) -> Any:
     return -push(distance)
 
 
@@ -137,71 +135,50 @@ def straight(distance: Any) -> Any:
     return 0.4 * distance
 
 
-def field_of(law: float) -> list[float]:
-    """Coefficients of a trap in two dimensions."""
-    return [0, 0, law, 0, 0, law, 0]
+def magnetic(now: State) -> np.ndarray:
+    return 0.2 * turned(now.velocity)
 
 
+def trap(now: State) -> np.ndarray:
+    return -0.05 * now.position
+
+
+def rubbed(laws: Sequence[Law], now: State) -> np.ndarray:
+    return unknown_masses(laws, now) + drag(now)
+
+
+#: Terms and what is known of their coefficients.
+DRAG, TURNING = {'drag': [-0.2, 0, 0]}, {'turning': [0.2]}
+RESPONSE, ONE_WAY = {'response': []}, {'one-way': []}
+TRAP = {'field': [0, 0, -0.05, 0, 0, -0.05, 0]}
+INPUT = {'input': [], 'field': [0, -1, 0], **ONE_WAY}
 CASES: dict[str, Case] = {
-    'lawful':
-    Case(Kind(TWO)),
-    'told_walls':
-    Case(Kind(TWO, box=2.5), half_width=2.5),
-    'walls':
-    Case(Kind(TWO, box=2.5)),
-    'friction':
-    Case(Kind(TWO, plus(drag)), {'drag': [-0.2, 0, 0]}),
-    'magnetic':
-    Case(Kind(TWO, plus(lambda now: 0.2 * turned(now.velocity))),
-         {'turning': [0.2]}),
-    'transverse':
-    Case(Kind(TWO, plus(transverse)), {'transverse': []}),
-    'trap':
-    Case(Kind(TWO, plus(lambda now: -0.05 * now.position)),
-         {'field': field_of(-0.05)}),
-    'one_way':
-    Case(OneWay(TWO), {'one-way': []}),
-    'masses':
-    Case(Kind(TWO, unknown_masses), {'response': []}),
-    'gravity':
-    Case(Kind((pull_softly, ), gravity, masses=True), {'gravity': []}),
-    'friction_masses_one_way':
-    Case(OneWay(TWO, lambda laws, now: unknown_masses(laws, now) + drag(now)), {
-        'drag': [-0.2, 0, 0],
-        'response': [],
-        'one-way': []
-    }),
-    'charges_magnetic_trap':
-    Case(
-        Kind(
-            (push, ),
-            plus(lambda now: 0.2 * turned(now.velocity) - 0.05 * now.position)),
-        {
-            'turning': [0.2],
-            'field': field_of(-0.05)
-        }),
-    **{
-        f'sparse_{num_particles}_{density:.0%}'.rstrip('%'):
-        Case(Sparse(TWO, density=density, num_particles=num_particles))
-        for num_particles in (5, 10)
-        for density in (0.05, 0.1)
-    }, 'lennard_jones':
-    Case(Apart((lennard_jones, ), box=2.0), half_width=2.0),
-    'step':
-    Case(Kind((step, push), box=2.5), half_width=2.5),
-    'sine':
-    Case(Kind((sine, ), box=3.0), half_width=3.0),
-    'linear_15':
-    Case(Linear((straight, ), num_particles=15), {
-        'input': [],
-        'field': [0, -1, 0],
-        'one-way': []
-    }, share=0.2),
-    'springs_15':
-    Case(Kind((pull, ), num_particles=15), share=0.2),
-    'springs_50':
-    Case(Sparse((pull, ), num_particles=50), share=0.05)
-}
+    'lawful': Case(Kind(TWO)),
+    'told_walls': Case(Kind(TWO, box=2.5), half_width=2.5),
+    'walls': Case(Kind(TWO, box=2.5)),
+    'friction': Case(Kind(TWO, plus(drag)), DRAG),
+    'magnetic': Case(Kind(TWO, plus(magnetic)), TURNING),
+    'transverse': Case(Kind(TWO, plus(transverse)), {'transverse': []}),
+    'trap': Case(Kind(TWO, plus(trap)), TRAP),
+    'one_way': Case(OneWay(TWO), ONE_WAY),
+    'masses': Case(Kind(TWO, unknown_masses), RESPONSE),
+    'gravity': Case(Kind((soft, ), gravity, masses=True), {'gravity': []}),
+    'friction_masses_one_way': Case(OneWay(TWO, rubbed), DRAG | RESPONSE
+                                    | ONE_WAY),
+    'charges_magnetic_trap': Case(
+        Kind((push, ), plus(lambda now: magnetic(now) + trap(now))),
+        TURNING | TRAP),
+    'sparse_5_5': Case(Sparse(TWO, density=0.05)),
+    'sparse_5_10': Case(Sparse(TWO, density=0.1)),
+    'sparse_10_5': Case(Sparse(TWO, density=0.05, num_particles=10)),
+    'sparse_10_10': Case(Sparse(TWO, density=0.1, num_particles=10)),
+    'lennard_jones': Case(Apart((lennard_jones, ), box=2.0), half_width=2.0),
+    'step': Case(Kind((step, push), box=2.5), half_width=2.5),
+    'sine': Case(Kind((sine, ), box=3.0), half_width=3.0),
+    'linear_15': Case(Linear((straight, ), num_particles=15), INPUT, share=0.2),
+    'springs_15': Case(Kind((pull, ), num_particles=15), share=0.2),
+    'springs_50': Case(Sparse((pull, ), num_particles=50), share=0.05)
+}  # yapf: disable
 SCALES: dict[str, dict[str, int]] = dict(
     laptop=dict(num_fitted=300, num_checked=200, num_tested=2_000),
     smoke=dict(num_fitted=8, num_checked=4, num_tested=4))
@@ -225,20 +202,15 @@ def run(name: str, seed: str, scale: str) -> dict[str, Any]:
     }
     fitted, checked, tested = (kind.systems(number, 10 * int(seed) + part, 0.0)
                                for part, number in enumerate(size.values()))
-    config = Config(
-        fitted.x.size(-1), fitted.x.size(1), [2] * len(kind.laws),
-        laws=dict(interval=kind.interval, half_width=half_width,
-                  **find_motions(fitted, kind.interval)[0]))
-    module = build_module(config).eval()
-    module.fit_units(fitted.x)
-    found = discover_force_laws(module.model, fitted,
+    model = make_model(kind, fitted, half_width=half_width)
+    found = discover_force_laws(model, fitted,
                                 torch.Generator().manual_seed(int(seed)))
-    check = check_laws(module.model, checked)
+    check = check_laws(model, checked)
     few = round(share * 500)
     batches = [
         tested[first:first + few] for first in range(0, len(tested), few)
     ]
-    figures = measure(module.model, kind, terms,
+    figures = measure(model, kind, terms,
                       list(map(Batch.from_data_list, batches)),
                       true_masses(10 * int(seed) + 2, len(tested)))
     return dict(

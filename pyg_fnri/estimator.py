@@ -4,11 +4,11 @@ import inspect
 import os
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, Optional, Union
 
 import networkx as nx
 import numpy as np
@@ -18,21 +18,20 @@ import torch
 from matplotlib.figure import Figure
 from rich.progress import track
 from torch import Tensor
-from torch_geometric.data import Batch, Data, Dataset
+from torch_geometric.data import Batch, Data
 from torch_geometric.utils import scatter
 
 from pyg_fnri.convert import to_changes, to_networkx, to_pandas
-from pyg_fnri.datasets.options import ReadingOptions
 from pyg_fnri.datasets.particle_systems import find_system
-from pyg_fnri.datasets.spec import (MOST_OBSERVED, OWN_UNIT, Systems,
-                                    describe_files, first_half, frame_interval,
-                                    open_dataset, remembered_reading)
+from pyg_fnri.datasets.spec import (MOST_OBSERVED, OWN_UNIT, Systems, UserData,
+                                    first_half, frame_interval,
+                                    remembered_reading)
 from pyg_fnri.datasets.stored import (check_choice, check_writable, loaded,
                                       write_table, write_tensors, write_text,
                                       written_together)
-from pyg_fnri.datasets.trajectory_table import table_of_xarray
+from pyg_fnri.evaluation.evaluate import roll_out
 from pyg_fnri.evaluation.law_curves import LawCurves, law_curves
-from pyg_fnri.evaluation.page import make_page, make_summary
+from pyg_fnri.evaluation.page import describe, make_page, make_summary
 from pyg_fnri.evaluation.report import draw_rollouts
 from pyg_fnri.inference import Refined, infer_graph, shared_graph
 from pyg_fnri.laws import LawCheck
@@ -59,9 +58,6 @@ BATCH_SIZE = 100
 NUM_EDGES = 2_560
 #: How many times larger or smaller trajectories may be than those fitted.
 MAX_RATIO = 20.
-#: Options of a source, beside those of how it is read.
-OPTIONS = ('edges', 'interactions', 'window', 'stride', 'split_by',
-           'neighbours', 'radius')
 #: The files of a result, all that there can be.
 MODEL, SYSTEMS = 'model.ckpt', 'systems.pt'
 RESULTS = (MODEL, SYSTEMS, 'edges.csv', 'graphs.graphml', 'laws.csv',
@@ -102,64 +98,6 @@ def load(path: Union[str, os.PathLike]) -> 'GraphEstimator':
         out.systems, out.particles = stored['systems'], stored['particles']
         out.about = stored['about']
     return out
-
-
-class Source(NamedTuple):
-    """Trajectories that a user names, and how to open splits of them."""
-    name: str
-    root: str
-    description: dict[str, Any]
-    data: Any = None  # Unless it is a file.
-
-    @classmethod
-    def of(cls, data: Any, root: str, directed: bool, seed: int,
-           options: Mapping[str, Any]) -> 'Source':
-        options, name, given = dict(options), type(data).__name__, data
-        if hasattr(data, 'data_vars'):
-            given = table_of_xarray(data, options.pop('keypoint', None))
-            options = {'particle': 'individuals', **options}
-        elif isinstance(data, Data):
-            given = [data]
-        elif isinstance(data, Dataset):
-            interval = getattr(data, 'frame_interval', None)
-            options = {'time_step': interval, **options}
-            given = list(data)
-        elif isinstance(data, (str, os.PathLike)):
-            name, given = os.path.basename(os.fspath(data)), None
-        if isinstance(given, (list, tuple)) and not given:
-            raise ValueError('There are no systems in these data.')
-        known = {of.name for of in fields(ReadingOptions)}
-        reading = {
-            k: v
-            for k, v in options.items() if k in known and v is not None
-        }
-        for option in options:
-            check_choice('an option', option, [*sorted(known), *OPTIONS])
-        description = describe_files(
-            data if given is None else given, reading=reading,
-            directed=directed, seed=seed, **{
-                k: v
-                for k, v in options.items() if k in OPTIONS
-            })
-        return cls(name, root, description, given)
-
-    def open(self, split: str, **changes: Any) -> Systems:
-        return open_dataset({
-            **self.description,
-            **changes
-        }, self.root, split, data=self.data)
-
-    def open_whole(self, window: int) -> Systems:
-        """All systems, as they are; in windows where particles come and go."""
-        split = 'test' if 'folder' in self.description['files'] else 'all'
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # They were heard before.
-            try:
-                return self.open(split)
-            except ValueError:
-                if self.description['window'] is not None:
-                    raise
-            return self.open(split, window=window)
 
 
 class GraphEstimator:
@@ -229,13 +167,11 @@ class GraphEstimator:
         Args:
             data: As for :func:`infer`.
             y: Not used.
-            **options: Of :class:`~pyg_fnri.datasets.reading.Reading`, and
-                `edges`, `window`, `stride`, `neighbours`, `radius` as for
-                :func:`~pyg_fnri.datasets.spec.describe_files`.
+            **options: Of :class:`~pyg_fnri.datasets.options.SourceOptions`.
         """
         check_choice('method', self.method, METHODS)
         with tempfile.TemporaryDirectory() as root:
-            source = Source.of(data, root, self.directed, self.seed, options)
+            source = UserData.of(data, root, self.directed, self.seed, options)
             train, val, test = _open_splits(source)
             self._of(self._fit(train, val, test, source))
             self.about |= dict(source=source.name,
@@ -245,31 +181,25 @@ class GraphEstimator:
             frames = train._data.x.size(1)
             whole = source.open_whole(frames)
             shared = self.shared or len(whole) == 1
-            if self._frames() and whole[0].x.size(1) > self._frames():
+            if (self._frames() and whole[0].x.size(1) > frames
+                    and 'folder' not in source.description['files']):
                 whole = source.open('all', window=frames)  # As in training.
             with nullcontext() if shared else self._apart():
                 self._infer(whole, shared)
         return self
 
     def _fit(self, train: Systems, val: Systems, test: Systems,
-             source: Source) -> RelationalInference:
+             source: UserData) -> RelationalInference:
         """The laws that hold, or what predicts held-out systems best."""
         interval = frame_interval(source.description, train) or 1.0
         # Who cuts windows asks for the graph of each.
         one_graph = self.shared or (source.description['window'] is None
                                     and _are_windows_of_one(train, val, test))
-        shared: dict[str, Any] = {
-            'undirected': not self.directed,
-            'shared': one_graph
-        }
+        shared = dict[str, Any](undirected=not self.directed, shared=one_graph)
         config = Config(
             train.num_node_features, train[0].x.size(1), [2], recipe='laws',
-            seed=self.seed, data={
-                **source.description, 'time_step': interval
-            }, options={
-                **shared, 'interval': interval,
-                'terms': self.terms
-            })
+            seed=self.seed, data=dict(source.description, time_step=interval),
+            options=dict(shared, interval=interval, terms=self.terms))
         candidates: Sequence[Sequence[int]] = CANDIDATES
         if not isinstance(self.layers, str):
             candidates = (tuple(self.layers), )
@@ -326,8 +256,8 @@ class GraphEstimator:
             if config.data.get(name) is not None:
                 options.setdefault(name, config.data[name])
         with tempfile.TemporaryDirectory() as root:
-            source = Source.of(data, root, config.data.get('directed', False),
-                               self.seed, options)
+            source = UserData.of(data, root, config.data.get('directed', False),
+                                 self.seed, options)
             dataset = source.open_whole(config.num_observed)
             _check_features(config, source, dataset)
             _check_sizes(self.module.units, dataset._data.x)
@@ -382,7 +312,7 @@ class GraphEstimator:
         if data is None:
             return self.about['score']
         with tempfile.TemporaryDirectory() as root:
-            source = Source.of(data, root, False, self.seed, options)
+            source = UserData.of(data, root, False, self.seed, options)
             dataset = source.open_whole(self.module.config.num_observed)
             with self._apart():
                 return copy.copy(self)._foresee(dataset).about['score']
@@ -454,48 +384,10 @@ class GraphEstimator:
             settings = ', '.join(f'{k}={v!r}'
                                  for k, v in self.get_params().items())
             return f'{type(self).__name__}({settings})'
-        return '\n'.join(self._lines())
+        return '\n'.join(describe(self))
 
     def _repr_html_(self) -> str:
         return make_summary(self)
-
-    def _lines(self) -> list[str]:
-        """Ten lines or so on what was found, and whether to believe it."""
-        about, config = self.about, self.module.config
-        out = [f"interaction graph of {about.get('source', 'no data yet')}"]
-        if self.data:
-            sizes = {of.num_nodes for of in self.data}
-            number = ' to '.join(map(str, sorted({min(sizes), max(sizes)})))
-            step = config.data.get('time_step')
-            out.append(f"{len(self.data)} system{'s'[:len(self.data) > 1]} of "
-                       f"{number} particles, {self.data[0].x.size(1)} frames"
-                       f"{f' {step:g} apart' if step else ''}")
-        layer: Any = self.module.model.decoder.layer
-        kind = 'networks'
-        if self._has_laws():
-            kind = f"laws of {('first', 'second')[layer.order - 1]} order"
-        out.append(f'found: {kind}, {len(config.num_edge_types)} '
-                   f"layer{'s'[:len(config.num_edge_types) > 1]} of "
-                   f"{', '.join(map(str, config.num_edge_types))} types")
-        if self.data:
-            for number, rows in self.graph.groupby('layer'):
-                share = (rows['type'] > 0).mean()
-                out.append(f'  layer {number}: {share:.1%} of {len(rows):,} '
-                           f'candidate edges interact, mean probability '
-                           f"{rows['probability'].mean():.3f}")
-        if (laws := self.laws) is not None:
-            out += [f'  {name}: {text}' for name, text in laws.words.items()]
-        if 'score' in about:
-            out.append(f"predicted: {about['score']:.2%} of what changes in "
-                       f"{about['horizon']} steps (R², median of held-out "
-                       f"systems)")
-        if self.check is not None:
-            out += str(self.check).splitlines()[:-1]
-        if kind == 'networks' and self.check is not None:
-            out.append('Networks took the place of laws, as they predict '
-                       'held-out frames better; what they call an interaction '
-                       'may be none.')
-        return out + [f'warning: {text}' for text in about.get('warnings', [])]
 
     def _has_laws(self) -> bool:
         return isinstance(self.module.model.decoder.layer, ForceLawDecoder)
@@ -536,25 +428,15 @@ class GraphEstimator:
         graph = infer_graph(model, batch)
         if graph.mass is not None:
             batch.mass = graph.mass
-        edge_attr = model.weights(graph.edge_type, batch)
-        with torch.no_grad():  # From the first frame of y on.
-            found = model.seeing(batch,
-                                 edge_attr).decode(batch.y, batch.edge_index,
-                                                   edge_attr,
-                                                   batch.y.size(1) - 1)
+        found = roll_out(model, batch, graph.edge_type, batch.y.size(1) - 1)
         steps = min(found.size(1), HORIZON)
-        start, true, near = (units(part)
-                             for part in (batch.y[:, :1], batch.y[:,
-                                                                  1:1 + steps],
-                                          found[:, :steps]))
+        start, true = units(batch.y[:, :1 + steps]).tensor_split([1], dim=1)
+        near = units(found[:, :steps])
         left, moved = (scatter((true - other).square().sum((1, 2)), batch.batch)
                        for other in (near, start))
         score = (1 - left / moved.clamp(min=1e-30)).median().item()
-        self.about = {
-            **self.about, 'score': score,
-            'horizon': steps,
-            'held_out': dataset.particle_names[:NUM_DRAWN]
-        }
+        self.about = dict(self.about, score=score, horizon=steps,
+                          held_out=dataset.particle_names[:NUM_DRAWN])
         self.__dict__.pop('laws', None)
         self.held_out = _systems_of(batch, graph, y=batch.y,
                                     prediction=found)[:NUM_KEPT]
@@ -602,14 +484,11 @@ class GraphEstimator:
                     particles=self.particles)
 
     def _stored(self) -> dict[str, Any]:
-        return {
-            'settings': self.get_params(),
-            'data': [of.to_dict() for of in self.data],
-            'held_out': [of.to_dict() for of in self.held_out],
-            'systems': self.systems,
-            'particles': self.particles,
-            'about': self.about
-        }
+        return dict(settings=self.get_params(),
+                    data=[of.to_dict() for of in self.data],
+                    held_out=[of.to_dict()
+                              for of in self.held_out], systems=self.systems,
+                    particles=self.particles, about=self.about)
 
 
 def present_results(out: str) -> list[str]:
@@ -617,7 +496,7 @@ def present_results(out: str) -> list[str]:
     return [name for name in RESULTS if os.path.exists(os.path.join(out, name))]
 
 
-def _open_splits(source: Source) -> tuple[Systems, Systems, Systems]:
+def _open_splits(source: UserData) -> tuple[Systems, Systems, Systems]:
     """Training, validation and test systems, observed, then to be predicted;
     cut in time, if there are too few for a check."""
     train = source.open('train')
@@ -678,7 +557,7 @@ def _check_particles(systems: Sequence[Any],
                              f"graph for each.")
 
 
-def _check_features(config: Config, source: Source, dataset: Systems) -> None:
+def _check_features(config: Config, source: UserData, dataset: Systems) -> None:
     """Makes sure that a model understands other systems."""
     num_steps, num_features = dataset[0].x.shape[1:]
     if num_features != config.in_channels:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, InMemoryDataset
 from torch_geometric.utils import scatter
 
+from pyg_fnri.evaluation.evaluate import roll_out
 from pyg_fnri.inference import infer_graph
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import (EdgeAccuracy, agreement, linear_rollout,
@@ -213,11 +214,8 @@ def _error(module: RelationalInference, batch: Batch, types: Optional[Tensor],
     if types is None:
         predicted = linear_rollout(module.linear_step, y, steps)
     else:
-        edge_attr = model.weights(types, batch)
-        predicted = model.seeing(batch,
-                                 edge_attr).decode(batch.y, batch.edge_index,
-                                                   edge_attr, steps)
-        predicted = module.units(predicted)[:, first:]
+        predicted = module.units(roll_out(model, batch, types, steps))[:,
+                                                                       first:]
     return _log_error(predicted, y, batch)
 
 

@@ -10,50 +10,42 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
 
+@dataclass(eq=False)
 class SplitTrajectory(BaseTransform):
     """Splits a trajectory into what is observed, the **first** frames (`x`),
     and what is to be predicted, the **last** ones (`y`; by default as many), as
     in section 3 of the paper ("compression models"). Frames between the two are
     dropped: of 99, :obj:`SplitTrajectory(49)` keeps 0 to 48 and 50 to 98."""
+    num_observed: int
+    num_predicted: Optional[int] = None
     #: Transforming a batch equals batching the transformed systems.
     batchwise = True
 
-    def __init__(self, num_observed: int,
-                 num_predicted: Optional[int] = None) -> None:
-        self.num_observed = num_observed
-        self.num_predicted = (num_observed
-                              if num_predicted is None else num_predicted)
+    def __post_init__(self) -> None:
+        if self.num_predicted is None:
+            self.num_predicted = self.num_observed
         if min(self.num_observed, self.num_predicted) < 1:
             raise ValueError(f'{self} must keep 1 frame of each half or more.')
 
     def forward(self, data: Any) -> Data:
-        x, least = data.x, self.num_observed + self.num_predicted
+        x, num_predicted = data.x, self.num_predicted or self.num_observed
+        least = self.num_observed + num_predicted
         if x.dim() != 3 or x.size(1) < least:
             raise ValueError(f'{self} needs [num_particles, num_steps, '
                              f'num_features] of at least {least} steps, but x '
                              f'is {list(x.shape)}; ask for fewer frames.')
         data.x = x[:, :self.num_observed]
-        data.y = x[:, x.size(1) - self.num_predicted:]
+        data.y = x[:, x.size(1) - num_predicted:]
         return data
-
-    def __repr__(self) -> str:
-        return (f'{self.__class__.__name__}({self.num_observed}, '
-                f'num_predicted={self.num_predicted})')
 
 
 class ReconstructTrajectory(SplitTrajectory):
     """Makes both `x` and `y` the first `num_observed` frames, as in NRI's
     training: graphs may then only compress (section 3 of the paper)."""
-    def __init__(self, num_observed: int) -> None:
-        super().__init__(num_observed)
-
     def forward(self, data: Any) -> Data:
         data = super().forward(data)
         data.y = data.x
         return data
-
-    def __repr__(self) -> str:
-        return f'{self.__class__.__name__}({self.num_observed})'
 
 
 class NearPairs(BaseTransform):

@@ -15,7 +15,7 @@ import pyg_fnri.training.em
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.nn.reference import from_reference_checkpoint
-from pyg_fnri.simulation import kuramoto
+from pyg_fnri.simulation import systems
 from pyg_fnri.transforms import SplitTrajectory
 
 REFERENCE = Path(__file__).parent / 'reference'
@@ -76,7 +76,7 @@ def assert_one_graph():
 def uncompiled_kuramoto(monkeypatch):
     """Takes the steps of oscillators in Python: the same numbers, without
     seconds of compiling. What a step is stays compiled."""
-    monkeypatch.setattr(kuramoto, '_oscillate', kuramoto._oscillate.py_func)
+    monkeypatch.setattr(systems, '_oscillate', systems._oscillate.py_func)
 
 
 @pytest.fixture(scope='session', autouse=True)

@@ -177,13 +177,10 @@ def test_all_public_names_are_in_the_reference():
     assert parts <= {*pages.MODULES}
 
 
-def test_scripts_do_what_commands_do():
-    homes = {path.stem for path in ROOT.glob('scripts/*.py')}
-    assert homes == {name.replace('-', '_') for name in COMMANDS} - {'demo'}
-    for home in homes:
-        command = importlib.import_module(f'pyg_fnri.commands.{home}')
-        assert runpy.run_path(str(ROOT / 'scripts' /
-                                  f'{home}.py'))['main'] is command.main
+def test_commands_run_without_installation(capsys, monkeypatch):
+    monkeypatch.setattr(sys, 'argv', ['commands', '--help'])
+    runpy.run_module('pyg_fnri.commands', run_name='__main__')
+    assert 'select-layers' in capsys.readouterr().out
 
 
 def test_commands_take_the_arguments_shown(monkeypatch):

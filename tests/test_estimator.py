@@ -181,6 +181,17 @@ def test_networks_are_taken_where_laws_fail_and_they_predict(
     assert result.about['method'] == 'networks' and result.laws is None
     assert 'NOT hold' in repr(result) and 'Networks took' in repr(result)
     assert len(result.graph) == 10 * 20 and 'laws' not in result.pictures()
+    assert result.systems == [*range(10)] and not result._are_windows()
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_networks_learn_from_a_folder(tmp_path):
+    for split, size in (('train', 4), ('valid', 2), ('test', 3)):
+        for kind in ('loc', 'vel'):
+            array = np.random.default_rng(0).normal(size=(size, 8, 2, 3))
+            np.save(tmp_path / f'{kind}_{split}.npy', array)
+    result = infer(tmp_path, layers=[2], method='networks', max_steps=2)
+    assert result.systems == [0, 1, 2] and len(result.graph) == 3 * 6
 
 
 @pytest.mark.filterwarnings('ignore')

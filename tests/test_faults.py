@@ -13,7 +13,7 @@ from pyg_fnri import load
 from pyg_fnri.datasets import NRIFolder, TrajectoryTable
 from pyg_fnri.nn.reference import from_reference_checkpoint
 from pyg_fnri.training import build_module, load_checkpoint, save_checkpoint
-from pyg_fnri.training.checkpoints import WholeFiles
+from pyg_fnri.training.trainer import WholeFiles
 
 #: Bits that are flipped in a file, and how many files of a kind are mutated.
 NUM_FLIPS, NUM_MUTATED = 300, 150

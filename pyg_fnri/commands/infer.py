@@ -29,7 +29,6 @@ import os
 import time
 from typing import Any, Optional
 
-from pyg_fnri.datasets.options import ReadingOptions
 from pyg_fnri.training.cli import (OptionParser, OwnData, errors_in_one_line,
                                    given)
 
@@ -81,7 +80,7 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
 def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     start = time.monotonic()
-    options: dict[str, Any] = given(args, OwnData, ReadingOptions)
+    options: dict[str, Any] = given(args, OwnData)
     data = options.pop('data')
     with errors_in_one_line():
         from pyg_fnri.estimator import GraphEstimator, load, present_results

@@ -19,10 +19,10 @@ Writes selection.csv and selection.png into --out, beside runs such as
 OUT/2-2-seed-0/best.ckpt, for pyg-fnri infer.
 """
 import os
+from dataclasses import replace
 from typing import Optional
 
-from pyg_fnri.training.cli import (OptionParser, OwnData, Recipe, Run,
-                                   SimulatedData, describe_data,
+from pyg_fnri.training.cli import (OptionParser, Recipe, Run, describe_data,
                                    errors_in_one_line, given, open_splits)
 from pyg_fnri.training.recipes import RECIPES
 
@@ -39,11 +39,7 @@ def main(argv: Optional[list[str]] = None) -> None:
                         help='types of each layer [2 3 2,2 2,3 2,2,2]')
     parser.add_argument('--seeds', nargs='+', type=int, default=[0, 1],
                         help='of the runs of each candidate [0 1]')
-    parser.add_fields('simulated data', SimulatedData, ['name'])
-    parser.add_fields('data of your own', OwnData, [
-        'data', 'system', 'time', 'particle', 'position', 'time_step', 'window',
-        'interactions'
-    ])
+    parser.add_data()
     parser.add_argument('--recipe', default='laws', choices=('laws', 'quick'),
                         help='force laws, or networks [%(default)s]')
     parser.add_fields('networks', Recipe,
@@ -57,7 +53,6 @@ def main(argv: Optional[list[str]] = None) -> None:
                                           write_table)
     from pyg_fnri.selection import plot_selection, select_layers
     from pyg_fnri.training import Config
-    from pyg_fnri.transforms import SplitTrajectory
 
     options = {'max_steps': 4_000, **given(args, RECIPES[args.recipe])}
     if 'directed' in args:
@@ -71,9 +66,8 @@ def main(argv: Optional[list[str]] = None) -> None:
         vars(args).pop('interactions', None)  # Nothing is trained by them.
         data = describe_data(args)
         num_observed, (train, val) = open_splits(run, data, 'train', 'val')
+        run = replace(run, num_observed=num_observed)
         _, (test, ) = open_splits(run, known, 'test')
-        for systems in (train, val, test):
-            systems.transform = SplitTrajectory(num_observed)
         config = Config.for_dataset(train, num_observed, train.num_edge_types
                                     or args.candidates[0], data,
                                     recipe=args.recipe, options=options)

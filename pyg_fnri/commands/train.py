@@ -41,20 +41,15 @@ from pathlib import Path
 from typing import Optional
 
 from pyg_fnri.training import RECIPES, Config, Recipe
-from pyg_fnri.training.cli import (OptionParser, OwnData, Run, SimulatedData,
-                                   describe_data, errors_in_one_line, given,
-                                   open_splits)
+from pyg_fnri.training.cli import (OptionParser, Run, describe_data,
+                                   errors_in_one_line, given, open_splits)
 
 log = logging.getLogger(__name__)
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     parser = OptionParser('pyg-fnri train', __doc__)
-    parser.add_fields('simulated data', SimulatedData, ['name'])
-    parser.add_fields('data of your own', OwnData, [
-        'data', 'system', 'time', 'particle', 'position', 'time_step', 'window',
-        'interactions'
-    ])
+    parser.add_data()
     parser.add_fields('model', Config,
                       ['model', 'num_edge_types', 'recipe', 'regime', 'seed'],
                       ['unsplit'])
@@ -76,7 +71,6 @@ def main(argv: Optional[list[str]] = None) -> None:
         import torch
 
         from pyg_fnri.training import check_run, fit
-        from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
         run = Run(**given(args, Run))
         if run.directed:
             options['undirected'] = False
@@ -86,11 +80,8 @@ def main(argv: Optional[list[str]] = None) -> None:
         # Before data are made, which takes minutes; fit checks it again.
         check_run(run.out, run.resume, run.overwrite,
                   data.get('files', {}).values())
-        num_observed, (train, val) = open_splits(run, data, 'train', 'val')
-        split = SplitTrajectory(num_observed)
-        if vars(args).get('unsplit'):
-            split = ReconstructTrajectory(num_observed)
-        train.transform = val.transform = split
+        num_observed, (train, val) = open_splits(
+            run, data, 'train', 'val', unsplit=vars(args).get('unsplit', False))
         config = Config.for_dataset(
             train,
             **given(args, Config) | {

@@ -8,10 +8,10 @@ from typing import Any, Optional
 import numpy as np
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.datasets.edge_table import report_one_way
-from pyg_fnri.datasets.reading import as_floats, content_digest, load
 from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems, as_folder,
                                       check_choice)
+from pyg_fnri.datasets.tables import (as_floats, content_digest, load,
+                                      report_one_way)
 
 MOST_VALUES = 100  # More are no types.
 
@@ -63,10 +63,8 @@ class NRIFolder(StoredSystems):
         ]
         files = [self._file(kind, split) for kind in ('loc', 'vel')]
         if self._labelled:  # Then those of this split must be there, too.
-            files += [
-                self._file('edges', other)
-                for other in dict.fromkeys([*self._labelled, split])
-            ]
+            others = dict.fromkeys([*self._labelled, split])
+            files += [self._file('edges', other) for other in others]
         recipe = {osp.basename(file): content_digest(file) for file in files}
         if name is None:
             name = as_folder(osp.abspath(self.folder) + self.suffix)
@@ -83,11 +81,8 @@ class NRIFolder(StoredSystems):
         x = np.stack([position, velocity], axis=2)  # [S, T, 2, D, N]
         x = x.reshape(*x.shape[:2], -1, x.shape[-1]).transpose(0, 3, 1, 2)
         names = [*range(len(x))]
-        facts: dict[str, Any] = {
-            'edge_values': [],
-            'system_names': names,
-            'particle_names': [[*range(x.shape[1])]] * len(x)
-        }
+        facts = dict[str, Any](edge_values=[], system_names=names,
+                               particle_names=[[*range(x.shape[1])]] * len(x))
         types: Any = [None] * len(x)
         if self._labelled:
             types, facts['edge_values'] = edge_types(

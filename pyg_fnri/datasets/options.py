@@ -79,3 +79,24 @@ class ReadingOptions:
         if self.time_step is not None and not 0 < self.time_step < math.inf:
             raise ValueError(f'time_step must be above 0, not '
                              f'{self.time_step}.')
+
+
+@dataclass(frozen=True)
+class SourceOptions(ReadingOptions):
+    """Which windows, candidate edges and truth there are.
+
+    Args:
+        edges: Table of candidates: sender, receiver, perhaps system; or all.
+        interactions: The truth, to measure by, a row for each direction:
+            sender, receiver, type and perhaps system and layer.
+        window: Cut recordings into windows of so many frames.
+        stride: Frames from one window to the next, a window by default.
+        neighbours: Only a particle and so many closest to it may interact.
+        radius: Only pairs that come so close may interact.
+    """
+    edges: Optional[str] = None
+    interactions: Optional[str] = None
+    window: Optional[int] = None
+    stride: Optional[int] = None
+    neighbours: Optional[int] = None
+    radius: Optional[float] = None

@@ -14,9 +14,9 @@ import torch
 from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory, fully_connected
-from pyg_fnri.datasets.edge_table import report_one_way
 from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems,
                                       check_choice, is_ours)
+from pyg_fnri.datasets.tables import report_one_way
 from pyg_fnri.simulation import (Charge, FiniteSpring, Force, Kuramoto,
                                  LinearNetwork, Newtonian, NRICharged,
                                  NRISprings, SignedCharges, Spring, System,

@@ -1,25 +1,19 @@
 """Users' tables and arrays, read into systems of equal time steps."""
-import gzip
-import hashlib
-import os
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Optional, Union
+from dataclasses import replace
+from typing import Any, Optional
 
 import numpy as np
 import pandas as pd
-from torch_geometric.data import Data
 
 from pyg_fnri.data import axis_order
 from pyg_fnri.datasets.options import ReadingOptions
-from pyg_fnri.datasets.stored import FORMULA, Name, one_line
+from pyg_fnri.datasets.tables import (Recording, Source, are_systems, as_floats,
+                                      as_name, check_columns, is_array, load,
+                                      number_names, numbers)
 
-Source = Union[str, os.PathLike, pd.DataFrame, np.ndarray, Sequence[Data]]
-
-TABLES = ('.csv', '.csv.gz', '.tsv', '.txt', '.parquet')
-ARRAYS = ('.npy', '.npz')
 #: By how much of a time step times may be off, since files round them.
 TOLERANCE = 0.05
 #: Dates that are numbers, by how many digits these have.
@@ -28,22 +22,6 @@ DATES = {8: '%Y%m%d', 12: '%Y%m%d%H%M', 14: '%Y%m%d%H%M%S'}
 LONGITUDE = r'(.*[^a-z])?(longitude|long?|lng)([^a-z].*)?'
 LATITUDE = r'(.*[^a-z])?(latitude|lat)([^a-z].*)?'
 EARTH = 6_371_009.0
-
-
-@dataclass
-class Recording:
-    """One system, at equal time steps: its particles' features `x`,
-    `[N, T, F]` float64, NaN where one is not there, and masses `[N]`."""
-    name: Name
-    particles: list[Name]
-    x: np.ndarray
-    mass: Optional[np.ndarray] = None
-    time_step: Optional[float] = None
-    num_filled: int = 0  # Frames of particles that were interpolated.
-
-    def where(self, particle: int, frame: int) -> str:
-        return (f'frame {frame} of particle {self.particles[particle]!r} in '
-                f'system {self.name!r}')
 
 
 class Reading(ReadingOptions):
@@ -57,11 +35,9 @@ class Reading(ReadingOptions):
         elif is_array(source):
             read = self._read_arrays
         recordings, derive = read(source)
-        if self.every > 1:
-            recordings = [
-                replace(r, x=r.x[:, ::self.every], time_step=r.time_step
-                        and self.every * r.time_step) for r in recordings
-            ]
+        for of in recordings if self.every > 1 else []:
+            of.x = of.x[:, ::self.every]
+            of.time_step = of.time_step and self.every * of.time_step
         if self.mass is not None:
             recordings = [self._take_mass(r) for r in recordings]
         return [self._fill_gaps(r) for r in recordings], derive
@@ -94,14 +70,13 @@ class Reading(ReadingOptions):
     def _choose_features(
             self, systems: dict[Any,
                                 np.ndarray]) -> tuple[list[Recording], bool]:
-        sizes = {array.shape[2:] for array in systems.values()}
+        shapes = [array.shape for array in systems.values()]
+        sizes = {shape[2:] for shape in shapes}
         if len(sizes) != 1 or len(min(sizes)) != 1:
             raise ValueError(
                 f'Trajectories must be one array [S, N, T, F], called x if '
                 f'there are others, or one [N, T, F] for each system, but the '
-                f'shapes are {[array.shape for array in systems.values()][:3]}.'
-            )
-
+                f'shapes are {shapes[:3]}.')
         every = range(*min(sizes))
         # Numbers may be text, as from a command line.
         mass = [] if self.mass is None else [as_name(self.mass)]
@@ -236,108 +211,19 @@ class Reading(ReadingOptions):
         """Fills short gaps between a particle's first and last frame."""
         if not np.isnan(recording.x).any():
             return recording
-        x, num_filled = np.full_like(recording.x, np.nan), 0
-        for particle, track in enumerate(recording.x):
+        x, num_filled = recording.x.copy(), 0
+        for track in x:
             missing = np.isnan(track).any(-1)
-            x[particle, ~missing] = track[~missing]
+            track[missing] = np.nan
             there = np.flatnonzero(~missing)
-            gaps = np.diff(there) - 1
-            for gap in np.flatnonzero((0 < gaps) & (gaps <= self.max_gap)):
-                ends = there[gap:gap + 2]
-                share = np.linspace(0, 1, gaps[gap] + 2)[1:-1, None]
-                before, after = track[ends]
-                x[particle,
-                  ends[0] + 1:ends[1]] = (before + share * (after - before))
-                num_filled += int(gaps[gap])
+            for first, last in zip(there, there[1:]):
+                if 1 < last - first <= self.max_gap + 1:
+                    ends = track[[first, last]]
+                    share = np.linspace(0, 1, last - first + 1)[1:-1, None]
+                    track[first +
+                          1:last] = ends[0] + share * np.diff(ends, axis=0)
+                    num_filled += int(last - first - 1)
         return replace(recording, x=x, num_filled=num_filled)
-
-
-def are_systems(source: Any) -> bool:
-    """Whether this is a list of PyG's Data."""
-    return isinstance(source, (list, tuple)) and all(
-        isinstance(of, Data) for of in source)
-
-
-def is_array(source: Any) -> bool:
-    """Whether this is an array, or a file of arrays, rather than a table."""
-    if isinstance(source, (pd.DataFrame, np.ndarray)) or are_systems(source):
-        return isinstance(source, np.ndarray)
-    name = str(os.fspath(source)).lower()
-    if not name.endswith(TABLES + ARRAYS):
-        raise ValueError(f'{name!r} is of an unknown kind; the name must end '
-                         f'in one of {", ".join(TABLES + ARRAYS)}.')
-    return name.endswith(ARRAYS)
-
-
-def load(source: Any, names: Sequence[str] = ()) -> Any:
-    """A table, the columns `names` as text, or arrays, never unpickled."""
-    if isinstance(source, pd.DataFrame):
-        return _in_native_order(source).reset_index(drop=True)
-    if isinstance(source, np.ndarray):
-        return {'': source}
-    path = str(os.fspath(source))
-    try:
-        if path.lower().endswith('.parquet'):
-            return pd.read_parquet(path)
-        if path.lower().endswith(TABLES):
-            return _read_text(path, names)
-        loaded: Any = np.load(path, allow_pickle=False)
-        return {'': loaded} if isinstance(loaded, np.ndarray) else {**loaded}
-    except (FileNotFoundError, ImportError):
-        raise
-    except Exception as error:  # Parsers fail in many ways.
-        raise ValueError(f'Cannot read {path!r}; mend it, or write it anew '
-                         f'({one_line(error)}).') from error
-
-
-def _read_text(path: str, names: Sequence[str]) -> pd.DataFrame:
-    """Cells between commas, semicolons or tabs; decimal commas beside the
-    latter; and rows of DeepLabCut. Names are numbers, if they look like it."""
-    opened = gzip.open if path.lower().endswith('.gz') else open
-    with opened(path, 'rt', encoding='utf-8', errors='replace') as file:
-        lines = [next(file, '') for _ in range(5)]
-    sep = max('\t;,', key=lines[0].count)
-    if lines[0].startswith('scorer,'):
-        table = _read_deeplabcut(path,
-                                 [line.partition(',')[0]
-                                  for line in lines].index('coords'))
-    else:
-        cells = ' '.join(lines[1:]).replace(sep, ' ').split()
-        decimal = ',' if sep != ',' and any(
-            re.fullmatch(r'-?\d+,\d+', cell) for cell in cells) else '.'
-        table = pd.read_csv(path, sep=sep, decimal=decimal, low_memory=False,
-                            dtype=dict.fromkeys(names, str))
-    for name in {*names} & {*table}:
-        texts = table[name].dropna().unique()
-        typed = {
-            text:
-            as_name(
-                text[1:] if text[0] == "'" and FORMULA.match(text) else text)
-            for text in texts
-        }
-        table[name] = table[name].map(typed)
-    return table
-
-
-def _read_deeplabcut(path: str, last: int) -> pd.DataFrame:
-    """A row for each frame and body part; of several animals, for each animal,
-    in the middle of its parts."""
-    table = pd.read_csv(path, header=[*range(last + 1)], index_col=0)
-    table.columns = table.columns.droplevel(0)
-    levels = [name for name in table.columns.names if name != 'coords']
-    rows = table.stack(levels, future_stack=True).reset_index()
-    rows = rows.rename(columns={rows.columns[0]: 'time', levels[0]: 'particle'})
-    return rows.groupby(['time', 'particle'], sort=False,
-                        as_index=False)[['x', 'y']].mean()
-
-
-def _in_native_order(table: pd.DataFrame) -> pd.DataFrame:
-    swapped = {
-        name: kind.newbyteorder('=')
-        for name, kind in table.dtypes.items()
-        if isinstance(kind, np.dtype) and not kind.isnative
-    }
-    return table.astype(swapped) if swapped else table
 
 
 def _is(name: Any, pattern: str) -> bool:
@@ -349,78 +235,6 @@ def _columns(*names: Any) -> list[str]:
         column for name in names
         for column in ([name] if isinstance(name, str) else name)
     ]
-
-
-def content_digest(source: Any) -> str:
-    if isinstance(source, pd.DataFrame):
-        source = _in_native_order(source)
-        text = repr([*source.columns, *source.dtypes])
-        # The index is no part of the content: rows count from 0.
-        content = pd.util.hash_pandas_object(source, index=False).to_numpy()
-    elif isinstance(source, np.ndarray):
-        content = as_floats(source)
-        text = repr(content.shape)
-    elif are_systems(source):
-        tensors = [value for of in source for _, value in sorted(of)]
-        text = repr([(list(of), of.x.shape) for of in source])
-        content = np.concatenate(
-            [as_floats(of.numpy()).ravel() for of in tensors])
-    else:
-        with open(source, 'rb') as file:
-            return hashlib.sha256(file.read()).hexdigest()
-    return hashlib.sha256(text.encode() + content.tobytes()).hexdigest()
-
-
-def as_floats(array: np.ndarray) -> np.ndarray:
-    return np.ma.filled(array.astype(np.float64, casting='same_kind'), np.nan)
-
-
-def number_names(column: pd.Series) -> tuple[np.ndarray, list[Any]]:
-    """Numbers the names in a column: whole numbers first, then words. Text
-    alone stays as it is; among numbers, it may be one, as pandas reads them."""
-    code, unique = pd.factorize(column)
-    names = [*unique]
-    if not all(isinstance(name, str) for name in names):
-        names = [as_name(name) for name in names]
-
-    def place(name: Name) -> tuple[bool, Name, Name]:
-        return isinstance(as_name(name), str), as_name(name), name
-
-    order = sorted({*names}, key=place)
-    rank = {name: number for number, name in enumerate(order)}
-    return np.array([rank[name] for name in names], dtype=np.int64)[code], order
-
-
-def as_name(value: Any) -> Name:
-    """1, 1.0 and '1' are a whole number; '01' and 'a' are words."""
-    text = str(value)
-    if re.fullmatch(r'(0|-?[1-9]\d*)(\.0+)?', text):
-        return int(text.partition('.')[0])
-    return text
-
-
-def check_columns(table: pd.DataFrame, filled: Sequence[Any],
-                  others: Sequence[Any] = ()) -> None:
-    for name in (*filled, *others):
-        if list(table.columns).count(name) != 1:
-            raise ValueError(f'The table must have one column {name!r}, but '
-                             f'its columns are {[*table.columns]}; name those '
-                             f'to read, as by time=NAME.')
-    for name in filled:
-        empty = table[name].isna()
-        if empty.any():
-            raise ValueError(f'Row {empty.idxmax()} has no {name!r}; in a '
-                             f'file, NA and None stand for none.')
-
-
-def numbers(cells: pd.Series) -> np.ndarray:
-    try:
-        if not pd.api.types.is_numeric_dtype(cells):  # Dates are no numbers.
-            cells = pd.to_numeric(cells.astype(object))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f'Column {cells.name!r} must hold numbers: '
-                         f'{error}.') from error
-    return cells.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _clock(times: pd.Series) -> np.ndarray:

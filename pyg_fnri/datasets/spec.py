@@ -1,14 +1,20 @@
 """Data sets as a checkpoint describes them, by a plain dictionary of the
 arguments of a simulated data set, or of a user's own files."""
 import os
+import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from glob import glob
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
+
+from torch_geometric.data import Data, Dataset
 
 from pyg_fnri.datasets.nri_folder import NRIFolder
+from pyg_fnri.datasets.options import SourceOptions
 from pyg_fnri.datasets.particle_systems import ParticleSystems
-from pyg_fnri.datasets.reading import content_digest, is_array
-from pyg_fnri.datasets.trajectory_table import TrajectoryTable
+from pyg_fnri.datasets.stored import check_choice
+from pyg_fnri.datasets.tables import content_digest, is_array
+from pyg_fnri.datasets.trajectory_table import TrajectoryTable, table_of_xarray
 from pyg_fnri.simulation import Newtonian
 from pyg_fnri.transforms import NearestNeighbours, WithinRadius
 
@@ -19,14 +25,9 @@ OWN_UNIT = 'unit of the data'
 MOST_OBSERVED = 49
 
 
-def describe_files(
-        data: Any, edges: Optional[str] = None,
-        interactions: Optional[str] = None, *,
-        num_observed: Optional[int] = None, window: Optional[int] = None,
-        stride: Optional[int] = None, split_by: Optional[str] = None,
-        neighbours: Optional[int] = None, radius: Optional[float] = None,
-        directed: bool = False, seed: int = 0,
-        reading: Optional[Mapping[str, Any]] = None) -> dict[str, Any]:
+def describe_files(data: Any, *, num_observed: Optional[int] = None,
+                   directed: bool = False, seed: int = 0,
+                   **options: Any) -> dict[str, Any]:
     """Describes a user's own trajectories, by place and content of the files.
 
     Args:
@@ -35,36 +36,38 @@ def describe_files(
             :class:`~pyg_fnri.datasets.NRIFolder`.
         num_observed (int, optional): The frames that candidate edges may depend
             on. (default: all)
-        neighbours (int, optional): Keep only edges from the nearest so many.
-        radius (float, optional): Keep only edges of pairs that come so close.
         directed (bool): Whether a neighbour may be one in one direction only.
-        reading (mapping, optional): Arguments of
-            :class:`~pyg_fnri.datasets.reading.Reading`; of a folder,
-            `time_step` alone.
+        **options: `split_by`, as for a table, and those of
+            :class:`~pyg_fnri.datasets.options.SourceOptions`; of a folder,
+            `neighbours`, `radius` and `time_step` alone.
     """
+    known = [of.name for of in fields(SourceOptions)] + ['split_by']
+    for name in options:
+        check_choice('an option', name, known)
+    options = {k: value for k, value in options.items() if value is not None}
+    neighbours, radius = (options.pop(k, None)
+                          for k in ('neighbours', 'radius'))
     if neighbours is not None and radius is not None:
         raise ValueError('Candidate edges are chosen by neighbours or by '
                          'radius, but both were given; leave one of them out.')
     given = not isinstance(data, (str, os.PathLike))
     folder = not given and os.path.isdir(data)
-    paths = dict(edges=edges, interactions=interactions)
-    settings = dict(window=window, stride=stride, split_by=split_by)
-    unused = {**paths, **settings, **(reading or {}), 'time_step': None}
-    unused = {k: value for k, value in unused.items() if value is not None}
+    unused = {k: v for k, v in options.items() if k != 'time_step'}
     if folder and unused:
         raise ValueError(f"'{data}' is a folder, whose arrays tell systems and "
                          f"interactions by themselves; leave {unused} out, or "
                          f"name a file.")
-    files = {
-        kind: os.path.abspath(path)
-        for kind, path in (('folder' if folder else 'table',
-                            None if given else data), *paths.items())
-        if path is not None
+    paths = {} if given else {'folder' if folder else 'table': data}
+    paths |= {
+        k: options.pop(k)
+        for k in ('edges', 'interactions') if k in options
     }
-    digests = {kind: _digest(path) for kind, path in files.items()}
-    return dict(files=files, digests=digests, **settings,
+    files = {kind: os.path.abspath(path) for kind, path in paths.items()}
+    cuts = {k: options.pop(k, None) for k in ('window', 'stride', 'split_by')}
+    return dict(files=files, digests={k: _digest(files[k])
+                                      for k in files}, **cuts,
                 num_observed=num_observed, neighbours=neighbours, radius=radius,
-                directed=directed, seed=seed, reading=dict(reading or {}))
+                directed=directed, seed=seed, reading=options)
 
 
 def open_dataset(description: Mapping[str, Any], root: str, split: str,
@@ -111,13 +114,55 @@ def open_dataset(description: Mapping[str, Any], root: str, split: str,
     if 'folder' in files:
         return NRIFolder(root, files['folder'], split, transform=transform,
                          pre_transform=candidates)
-    kept = {
-        name: description[name]
-        for name in ('window', 'stride', 'split_by', 'seed')
-    }
+    cuts = {k: description[k] for k in ('window', 'stride', 'split_by', 'seed')}
     return TrajectoryTable(root, split=split, transform=transform,
-                           pre_transform=candidates, **files, **kept,
+                           pre_transform=candidates, **files, **cuts,
                            **description['reading'])
+
+
+class UserData(NamedTuple):
+    """Trajectories that a user names, and how to open splits of them."""
+    name: str
+    root: str
+    description: dict[str, Any]
+    data: Any = None  # Unless it is a file.
+
+    @classmethod
+    def of(cls, data: Any, root: str, directed: bool, seed: int,
+           options: Mapping[str, Any]) -> 'UserData':
+        options, name, given = dict(options), type(data).__name__, data
+        if hasattr(data, 'data_vars'):
+            given = table_of_xarray(data, options.pop('keypoint', None))
+            options = {'particle': 'individuals', **options}
+        elif isinstance(data, Data):
+            given = [data]
+        elif isinstance(data, Dataset):
+            interval = getattr(data, 'frame_interval', None)
+            options = {'time_step': interval, **options}
+            given = list(data)
+        elif isinstance(data, (str, os.PathLike)):
+            name, given = os.path.basename(os.fspath(data)), None
+        if isinstance(given, (list, tuple)) and not given:
+            raise ValueError('There are no systems in these data.')
+        description = describe_files(data if given is None else given,
+                                     directed=directed, seed=seed, **options)
+        return cls(name, root, description, given)
+
+    def open(self, split: str, **changes: Any) -> Systems:
+        return open_dataset(dict(self.description, **changes), self.root, split,
+                            data=self.data)
+
+    def open_whole(self, window: int) -> Systems:
+        """All systems, as they are; in windows where particles come and go."""
+        split = 'test' if 'folder' in self.description['files'] else 'all'
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # They were heard before.
+            try:
+                return self.open(split)
+            except ValueError:
+                if self.description['window'] is not None:
+                    raise
+            return self.open(split, window=window)
 
 
 def frame_interval(description: Mapping[str, Any],

@@ -10,13 +10,13 @@ from pandas import DataFrame
 from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.datasets.edge_table import (candidate_edges, count_types,
-                                          edges_of_systems, report_one_way,
-                                          true_types)
-from pyg_fnri.datasets.reading import (Reading, Recording, Source, are_systems,
-                                       content_digest, is_array)
+from pyg_fnri.datasets.reading import Reading
 from pyg_fnri.datasets.stored import (SPLITS, Joined, StoredSystems, as_folder,
                                       check_choice)
+from pyg_fnri.datasets.tables import (Recording, Source, are_systems,
+                                      candidate_edges, content_digest,
+                                      count_types, edges_of_systems, is_array,
+                                      report_one_way, true_types)
 
 #: The most frames of a window, if nothing else is said, and windows that are no
 #: longer few; shares of training, validation and test, and where they are few.
@@ -55,19 +55,14 @@ class TrajectoryTable(StoredSystems):
             `.npy` or `.npz`; text may be DeepLabCut's. Of PyG's `Data`, edges,
             sorted by receiver, and `edge_label` and `mass` are kept.
         split (str): `'train'`, `'val'`, `'test'`, or `'all'` systems.
-        window (int, optional): Cut recordings into systems of so many frames.
-            (default: of one that is split by time, a tenth, at most 100)
-        stride (int, optional): From one window to the next. (default: `window`)
+        window, stride, edges, interactions (optional): As those of
+            :class:`~pyg_fnri.datasets.options.SourceOptions`. (default window:
+            of a recording split by time, a tenth of its frames, at most 100)
         fractions (sequence of float, optional): Of training, validation and
             test. (default: 0.8, 0.1, 0.1; of less than 20 systems, or 50
             windows by time, 0.6, 0.2, 0.2)
         split_by (str, optional): `'system'` or `'time'`. (default: by system,
             if there are several)
-        edges (DataFrame or str, optional): The candidate edges: columns
-            `sender`, `receiver`, and `system` unless all are alike.
-            (default: all ordered pairs)
-        interactions (DataFrame or str, optional): The truth, for measures only:
-            as `edges`, with `type` (0 where not listed), and perhaps `layer`.
         name (str, optional): Of the folder. (default: that of the file)
         **options: Those of :class:`~pyg_fnri.datasets.reading.Reading`, and
             `transform`, `pre_transform`, `pre_filter`, `force_reload`.
@@ -98,20 +93,13 @@ class TrajectoryTable(StoredSystems):
         self._window = window
         self._stride = window if stride is None else stride
         sources = {'table': table, 'edges': edges, 'interactions': interactions}
-        self._sources: dict[str, Any] = {
-            k: s
-            for k, s in sources.items() if s is not None
-        }
-        recipe = {
-            'reading': self._reading,
-            'split': (split, self._fractions, split_by, self._seed),
-            'windows': (self._window, self._stride),
+        self._sources: Any = {k: v for k, v in sources.items() if v is not None}
+        recipe = dict(reading=self._reading,
+                      split=(split, self._fractions, split_by, self._seed),
+                      windows=(self._window, self._stride))
+        for key, source in self._sources.items():
             # How a file is read depends on the end of its name.
-            **{
-                key: f'array={is_array(source)} {content_digest(source)}'
-                for key, source in self._sources.items()
-            }
-        }
+            recipe[key] = f'array={is_array(source)} {content_digest(source)}'
         if name is None:
             name = 'array' if is_array(table) else 'table'
             if isinstance(table, (str, os.PathLike)):
@@ -124,14 +112,8 @@ class TrajectoryTable(StoredSystems):
                     keypoint: Optional[str] = None,
                     **options: Any) -> 'TrajectoryTable':
         """Of an `xarray` data set with a `position` over `time`, `individuals`,
-        `space` and perhaps `keypoints`, as the package `movement` makes them.
-
-        Args:
-            keypoint: The part of each individual to follow. (default: the mean
-                of all)
-            root, split: As for the class.
-            **options: As for the class.
-        """
+        `space` and perhaps `keypoints`, as the package `movement` makes them;
+        the latter's mean, or one :obj:`keypoint`, is followed."""
         table = table_of_xarray(dataset, keypoint)
         options = {'particle': 'individuals', **options}
         return cls(root, table, split, **options)
@@ -144,12 +126,8 @@ class TrajectoryTable(StoredSystems):
 
     def make(self) -> tuple[Joined, dict[str, Any]]:
         recordings, derive = self._reading.read(self._sources['table'])
-        facts: dict[str, Any] = {
-            'time_step': recordings[0].time_step,
-            'warnings': [],
-            'system_names': [],
-            'particle_names': []
-        }
+        facts = dict[str, Any](time_step=recordings[0].time_step, warnings=[],
+                               system_names=[], particle_names=[])
         num_filled = sum(recording.num_filled for recording in recordings)
         if num_filled:
             total = sum(r.x.shape[0] * r.x.shape[1] for r in recordings)
@@ -172,7 +150,9 @@ class TrajectoryTable(StoredSystems):
         given = not derive and self._reading.velocity != ()
         if given and recordings[0].x.shape[2] % 2 == 0:
             if recordings[0].time_step is None:
-                facts['time_step'] = _find_time_step(recordings)
+                step, left = _time_of_velocities(recordings)
+                if step > 0 and left < MOST_LEFT:
+                    facts['time_step'] = float(f'{step:.3g}')
             elif not are_systems(self._sources['table']):
                 facts['warnings'] += _compare_velocities(recordings)
         systems: list[Data] = []
@@ -243,12 +223,9 @@ class TrajectoryTable(StoredSystems):
             raise ValueError(
                 f'Systems have from {min(lengths)} to {max(lengths)} frames; '
                 f'cut windows of equal length, by window={min(lengths)}.')
-        facts['tracks'] = {
-            'tracks': num_tracks,
-            'tracks_left_out': num_tracks - len(used),
-            'windows': len(systems),
-            'windows_left_out': num_empty
-        }
+        facts['tracks'] = dict(tracks=num_tracks,
+                               tracks_left_out=num_tracks - len(used),
+                               windows=len(systems), windows_left_out=num_empty)
         if incomplete:
             num_used = sum(len(data.x) for data in systems)
             facts['warnings'].append(
@@ -324,9 +301,9 @@ def _with_velocity(x: np.ndarray, time_step: Optional[float]) -> np.ndarray:
     return np.concatenate([x, velocity], axis=-1)
 
 
-def _find_time_step(recordings: Sequence[Recording]) -> Optional[float]:
-    """The time in which velocities lead from frame to frame, to three digits;
-    None where they do not, or particles rest."""
+def _time_of_velocities(recordings: Sequence[Recording]) -> tuple[float, float]:
+    """The time in which velocities lead from frame to frame, in the weighted
+    median, and the share of the motion that they leave; NaN of too few."""
     moved, speed = [], []
     for recording in recordings:
         x, v = np.split(recording.x, 2, axis=-1)
@@ -334,36 +311,27 @@ def _find_time_step(recordings: Sequence[Recording]) -> Optional[float]:
             turned = v[:, 3:] - v[:, 2:-1] - v[:, 1:-2] + v[:, :-3]
             moved.append((x[:, 2:-1] - x[:, 1:-2]).ravel())
             speed.append(((v[:, 2:-1] + v[:, 1:-2]) / 2 - turned / 24).ravel())
-    change, expected = np.concatenate([[], *moved]), np.concatenate([[],
-                                                                     *speed])
+    change, expected = (np.concatenate([[], *of]) for of in (moved, speed))
     known = np.isfinite(change) & np.isfinite(expected) & (expected != 0)
     change, expected = change[known], expected[known]
-    if len(change) < FEW:
-        return None
+    if len(change) < FEW or not change.any():
+        return np.nan, np.nan
     ratio = change / expected
     order = ratio.argsort()
     weight = abs(expected[order]).cumsum()
     step = ratio[order][weight.searchsorted(weight[-1] / 2)]
     left = abs(change - step * expected).sum() / abs(change).sum()
-    return float(f'{step:.3g}') if step > 0 and left < MOST_LEFT else None
+    return float(step), float(left)
 
 
 def _compare_velocities(recordings: Sequence[Recording]) -> list[str]:
     """A sentence if velocities given are not those of positions."""
-    moved, given, constant = [], [], True
-    for recording in recordings:
-        position, velocity = np.split(recording.x, 2, axis=-1)
-        moved.append((np.diff(position, axis=1) / recording.time_step).ravel())
-        given.append((velocity[:, 1:] + velocity[:, :-1]).ravel() / 2)
-        constant &= not (np.diff(velocity, axis=1) != 0).any()
-    change, expected = np.concatenate(moved), np.concatenate(given)
-    known = np.isfinite(change) & np.isfinite(expected)
-    change, expected = change[known], expected[known]
-    power, step = (expected**2).sum(), recordings[0].time_step or 1.0
-    slope = (change * expected).sum() / power if power else 0.0
-    if len(change) < FEW or abs(slope - 1) <= MAX_SLIP or not change.any():
+    step = recordings[0].time_step or 1.0
+    slope = _time_of_velocities(recordings)[0] / step
+    if not abs(slope - 1) > MAX_SLIP:
         return []
-    if constant:
+    velocities = [np.split(of.x, 2, axis=-1)[1] for of in recordings]
+    if not any((np.diff(of, axis=1) != 0).any() for of in velocities):
         raise ValueError(f'The velocities given never change, and positions '
                          f'move at {slope:.3g} times them; name the columns of '
                          f'velocities, or have them derived by velocity=().')

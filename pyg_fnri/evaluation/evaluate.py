@@ -29,6 +29,17 @@ HORIZONS = (1, 10, 20)
 
 
 @torch.no_grad()
+def roll_out(model: RelationalAutoEncoder, data: Data, edge_type: Tensor,
+             pred_steps: int) -> Tensor:
+    """Frames 1, ..., T - 1 of :obj:`y` over a graph :obj:`[num_edges,
+    num_layers]`, from a true state every so many steps; with masses, and rates
+    of each particle's own, where they are known."""
+    edge_attr = model.weights(edge_type, data)
+    known = model.seeing(data, edge_attr)
+    return known.decode(data.y, data.edge_index, edge_attr, pred_steps)
+
+
+@torch.no_grad()
 def evaluate(model: RelationalAutoEncoder, batches: Iterable[Data],
              units: Scaling, num_edge_types: Sequence[int],
              horizons: Sequence[int] = HORIZONS,
@@ -74,12 +85,11 @@ def evaluate(model: RelationalAutoEncoder, batches: Iterable[Data],
         if not rollouts:
             fitting = _fitting_horizons(batch, horizons, first + 1)
         y = units(batch.y)[:, first:]
-        edge_attr = model.weights(edge_type, batch)
-        known = model.seeing(batch, edge_attr)
-        decode = partial(known.decode, batch.y, batch.edge_index, edge_attr)
         ways: dict[str, Callable[[int], Tensor]] = {
-            'rollout_mse': lambda h: units(decode(h))[:, first:],
-            'static_mse': partial(static_rollout, y)
+            'rollout_mse':
+            lambda h: units(roll_out(model, batch, edge_type, h))[:, first:],
+            'static_mse':
+            partial(static_rollout, y)
         }
         if linear_step is not None:
             ways['linear_mse'] = partial(linear_rollout, linear_step, y)

@@ -1,4 +1,4 @@
-"""One HTML page on a result, which needs no other file."""
+"""What a result says: in ten lines, and as one HTML page."""
 import base64
 import io
 import platform
@@ -11,6 +11,7 @@ import torch_geometric
 from matplotlib.figure import Figure
 
 from pyg_fnri import __version__
+from pyg_fnri.nn import ForceLawDecoder
 
 #: Rows of the table of edges that a page shows.
 NUM_ROWS = 20
@@ -75,6 +76,45 @@ def make_page(result: Any, pictures: Optional[Mapping[str,
             f'<title>Interaction graph of {source}</title>'
             f'<style>{STYLE}</style></head><body>'
             f'<h1>Interaction graph of {source}</h1>{body}</body></html>\n')
+
+
+def describe(result: Any) -> list[str]:
+    """Ten lines or so on what was found, and whether to believe it."""
+    about, config = result.about, result.module.config
+    out = [f"interaction graph of {about.get('source', 'no data yet')}"]
+    if result.data:
+        sizes = {of.num_nodes for of in result.data}
+        number = ' to '.join(map(str, sorted({min(sizes), max(sizes)})))
+        step = config.data.get('time_step')
+        out.append(f"{len(result.data)} system{'s'[:len(result.data) > 1]} of "
+                   f"{number} particles, {result.data[0].x.size(1)} frames"
+                   f"{f' {step:g} apart' if step else ''}")
+    layer: Any = result.module.model.decoder.layer
+    kind = 'networks'
+    if isinstance(layer, ForceLawDecoder):
+        kind = f"laws of {('first', 'second')[layer.order - 1]} order"
+    out.append(f'found: {kind}, {len(config.num_edge_types)} '
+               f"layer{'s'[:len(config.num_edge_types) > 1]} of "
+               f"{', '.join(map(str, config.num_edge_types))} types")
+    if result.data:
+        for number, rows in result.graph.groupby('layer'):
+            share = (rows['type'] > 0).mean()
+            out.append(f'  layer {number}: {share:.1%} of {len(rows):,} '
+                       f'candidate edges interact, mean probability '
+                       f"{rows['probability'].mean():.3f}")
+    if (laws := result.laws) is not None:
+        out += [f'  {name}: {text}' for name, text in laws.words.items()]
+    if 'score' in about:
+        out.append(f"predicted: {about['score']:.2%} of what changes in "
+                   f"{about['horizon']} steps (R², median of held-out "
+                   f"systems)")
+    if result.check is not None:
+        out += str(result.check).splitlines()[:-1]
+    if kind == 'networks' and result.check is not None:
+        out.append('Networks took the place of laws, as they predict '
+                   'held-out frames better; what they call an interaction '
+                   'may be none.')
+    return out + [f'warning: {text}' for text in about.get('warnings', [])]
 
 
 def make_summary(result: Any) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor
 from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.datasets.spec import Systems, box_half_width, length_unit
 from pyg_fnri.datasets.stored import write_picture, write_text
-from pyg_fnri.evaluation.evaluate import BATCH_SIZE, HORIZONS
+from pyg_fnri.evaluation.evaluate import BATCH_SIZE, HORIZONS, roll_out
 from pyg_fnri.evaluation.law_curves import LawCurves
 from pyg_fnri.metrics import Relabelling
 from pyg_fnri.plot import plot_multiplex, plot_reliability, plot_trajectories
@@ -274,7 +274,6 @@ def write_pictures(module: RelationalInference, dataset: Systems,
     return list(pictures)
 
 
-@torch.no_grad()
 def _draw_continuations(module: RelationalInference, dataset: Systems,
                         edge_type: Tensor, relabelling: Optional[Relabelling],
                         num_drawn: int) -> Figure:
@@ -284,9 +283,7 @@ def _draw_continuations(module: RelationalInference, dataset: Systems,
     for i, data in zip(range(num_drawn), dataset):
         types = edge_type[start:start + data.num_edges]
         start += data.num_edges
-        edge_attr = model.weights(types, data)
-        frames.append(
-            model.decode(data.y, data.edge_index, edge_attr, data.y.size(1)))
+        frames.append(roll_out(model, data, types, data.y.size(1)))
         true.append(data.y)
         title = f'{dataset.name} {i}'
         if relabelling is not None:

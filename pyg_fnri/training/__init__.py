@@ -5,7 +5,6 @@ from pyg_fnri import lazily
 
 if TYPE_CHECKING:
     from pyg_fnri.nn import MODELS
-    from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
     from pyg_fnri.training.config import REGIMES, Config
     from pyg_fnri.training.em import ExpectationMaximisation
     from pyg_fnri.training.module import (EncoderDistillation,
@@ -16,7 +15,8 @@ if TYPE_CHECKING:
                                            EMRecipe, EMSettings, PaperRecipe,
                                            QuickRecipe, Recipe)
     from pyg_fnri.training.run import check_run, fit
-    from pyg_fnri.training.trainer import quiet_lightning
+    from pyg_fnri.training.trainer import (load_checkpoint, quiet_lightning,
+                                           save_checkpoint)
 else:
     __getattr__, __dir__ = lazily(__name__)
 

@@ -11,7 +11,6 @@ import re
 import signal
 import sys
 import textwrap
-import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +21,7 @@ from threading import Timer
 from typing import (TYPE_CHECKING, Any, NoReturn, Optional, Union, get_args,
                     get_origin, get_type_hints)
 
-from pyg_fnri.datasets.options import ReadingOptions
+from pyg_fnri.datasets.options import SourceOptions
 from pyg_fnri.training.recipes import Recipe
 
 if TYPE_CHECKING:
@@ -30,14 +29,6 @@ if TYPE_CHECKING:
 
 #: Files of arguments that come with the commands.
 CONFIGS = Path(__file__).parents[1] / 'commands' / 'configs'
-#: What the parts of the library do in a command.
-STEPS = {
-    'datasets': 'reading or simulating data',
-    'laws': 'fitting laws',
-    'inference': 'refining graphs',
-    'evaluation': 'measuring',
-    'plot': 'drawing'
-}
 
 
 @dataclass(frozen=True)
@@ -59,27 +50,14 @@ class SimulatedData:
 
 
 @dataclass(frozen=True)
-class OwnData(ReadingOptions):
+class OwnData(SourceOptions):
     """A user's own trajectories, split 8 : 1 : 1 by system, or one in time.
 
     Args:
         data: A table .csv or .parquet, an array [S, N, T, F] of positions, then
             velocities, .npy or .npz, or a folder of the code of NRI or fNRI.
-        edges: Table of candidates: sender, receiver, perhaps system; or all.
-        interactions: The truth, to measure by, a row for each direction:
-            sender, receiver, type and perhaps system and layer.
-        window: Cut recordings into windows of so many frames.
-        stride: Frames from one window to the next, a window by default.
-        neighbours: Only a particle and so many closest to it may interact.
-        radius: Only pairs that come so close may interact.
     """
     data: Optional[str] = None
-    edges: Optional[str] = None
-    interactions: Optional[str] = None
-    window: Optional[int] = None
-    stride: Optional[int] = None
-    neighbours: Optional[int] = None
-    radius: Optional[float] = None
 
 
 @dataclass(frozen=True)
@@ -170,6 +148,14 @@ class OptionParser(argparse.ArgumentParser):
         new = [line for line in lines if line not in self._lines]
         self._lines += new if len(new) > 1 else []
 
+    def add_data(self) -> None:
+        """Adds what says which data are meant."""
+        self.add_fields('simulated data', SimulatedData, ['name'])
+        self.add_fields('data of your own', OwnData, [
+            'data', 'system', 'time', 'particle', 'position', 'time_step',
+            'window', 'interactions'
+        ])
+
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         words = [
             f'@{CONFIGS / word[1:]}'
@@ -211,20 +197,22 @@ def describe_data(args: argparse.Namespace) -> dict[str, Any]:
     if not own:
         return {**vars(SimulatedData(**simulated)), 'seed': run.data_seed}
     from pyg_fnri.datasets.spec import describe_files
-    reading = given(args, ReadingOptions)
-    own = {name: own[name] for name in own.keys() - reading.keys()}
     return describe_files(num_observed=run.num_observed, directed=run.directed,
-                          seed=run.data_seed, reading=reading, **own)
+                          seed=run.data_seed, **own)
 
 
-def open_splits(run: Run, data: dict[str, Any], *splits:
-                str) -> tuple[int, list[Systems]]:
-    """How many frames are observed, and data sets."""
+def open_splits(run: Run, data: dict[str, Any], *splits: str,
+                unsplit: bool = False) -> tuple[int, list[Systems]]:
+    """How many frames are observed, and data sets of these and others."""
     from pyg_fnri.datasets.spec import first_half, open_dataset
+    from pyg_fnri.transforms import ReconstructTrajectory, SplitTrajectory
     systems = [open_dataset(data, run.root, name) for name in splits]
     num_observed = run.num_observed
     if num_observed is None:
         num_observed = first_half(systems[0])
+    transform = ReconstructTrajectory if unsplit else SplitTrajectory
+    for of in systems:
+        of.transform = transform(num_observed)
     return num_observed, systems
 
 
@@ -242,7 +230,7 @@ def errors_in_one_line(
                     str] = lambda: 'start the command again') -> Iterator[None]:
     """Prints what the library logs, and ends the program with one line: the
     message of an error of data or settings; or, where the user or the system
-    stops it, at which step that was, and how to go on."""
+    stops it, how to go on."""
     def stop(number: int, _: Any) -> NoReturn:
         raise KeyboardInterrupt(128 + number)
 
@@ -273,7 +261,7 @@ def errors_in_one_line(
         cause = error.__context__ if error.args == (1, ) else error
         if not isinstance(cause, KeyboardInterrupt):
             raise
-        print(f'stopped while {_step(error)}; {go_on()}', file=sys.stderr)
+        print(f'stopped; {go_on()}', file=sys.stderr)
         sys.exit(*cause.args)
     except Exception as error:
         # Lightning has one of its own, but is not imported by each command.
@@ -288,18 +276,6 @@ def errors_in_one_line(
         sys.unraisablehook, warnings.formatwarning = hook, form
         for number, handler in handlers.items():
             signal.signal(number, handler)
-
-
-def _step(error: BaseException) -> str:
-    """What the program was doing, by the outermost part that tells."""
-    modules = [
-        frame.f_globals.get('__name__', '')
-        for frame, _ in traceback.walk_tb(error.__traceback__)
-    ]
-    parts = [name.split('.')[1] for name in modules if name[:9] == 'pyg_fnri.']
-    return next(
-        (STEPS[part] for part in parts if part in STEPS),
-        'training' if 'pyg_fnri.training.trainer' in modules else 'starting')
 
 
 def _kind(hint: Any) -> tuple[Any, bool]:

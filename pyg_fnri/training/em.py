@@ -22,12 +22,12 @@ from pyg_fnri.laws.fit import NUM_STAGES
 from pyg_fnri.laws.selection import Step
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.nn import Term, UniformEncoder
-from pyg_fnri.plot import plot_em
-from pyg_fnri.training.checkpoints import load_checkpoint, save_checkpoint
+from pyg_fnri.plot import plot_curves
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.module import EncoderDistillation, RelationalInference
 from pyg_fnri.training.recipes import EMSettings
-from pyg_fnri.training.trainer import (make_trainer, quiet_lightning,
+from pyg_fnri.training.trainer import (load_checkpoint, make_trainer,
+                                       quiet_lightning, save_checkpoint,
                                        train_module)
 
 log = logging.getLogger(__name__)
@@ -241,7 +241,7 @@ _save = rank_zero_only(save_checkpoint)
 @rank_zero_only
 def _write_history(history: pd.DataFrame, out: str) -> None:
     write_table(os.path.join(out, 'em.csv'), history)
-    write_picture(os.path.join(out, 'em.png'), plot_em(history))
+    write_picture(os.path.join(out, 'em.png'), plot_curves(history))
 
 
 def _no_terminal() -> bool:

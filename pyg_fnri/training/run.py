@@ -17,13 +17,12 @@ from pyg_fnri.datasets.spec import check_directions
 from pyg_fnri.datasets.stored import check_writable, write_text
 from pyg_fnri.inference import shared_graph
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.training.checkpoints import load_checkpoint
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.em import ExpectationMaximisation
 from pyg_fnri.training.module import RelationalInference, build_module
 from pyg_fnri.training.recipes import EMRecipe
-from pyg_fnri.training.trainer import (make_trainer, quiet_lightning,
-                                       train_module)
+from pyg_fnri.training.trainer import (load_checkpoint, make_trainer,
+                                       quiet_lightning, train_module)
 
 log = logging.getLogger(__name__)
 
@@ -59,22 +58,20 @@ def _fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
          **kwargs: Any) -> RelationalInference:
     module = build_module(config)
     _check_systems(module, train, val)
+    last = _last_checkpoint(out, config) if resume else None
+
+    def begin() -> None:
+        if not resume:
+            _start_run(out, command)
+        module.fit_units(train._data.x)
+
     if isinstance(module.recipe, EMRecipe):
         em = ExpectationMaximisation(config, module.recipe, train, val, out,
                                      **kwargs)
-        if not resume:
-            _start_run(out, command)
-        elif os.path.exists(laws := os.path.join(out, 'laws.ckpt')):
-            _check_same_run(laws, config)
-        module.fit_units(train._data.x)
+        begin()
         return em.run(module, resume)
-    last = os.path.join(out, 'last.ckpt') if resume else None
-    if last is not None:
-        _check_same_run(last, config)
     trainer = make_trainer(module, len(train), out, last=last, **kwargs)
-    if not resume:
-        _start_run(out, command)
-    module.fit_units(train._data.x)
+    begin()
     if trainer.is_global_zero:
         size = sum(p.numel() for p in module.model.parameters())
         log.info(f'{config.model} by the recipe {config.recipe}, {size:,} '
@@ -139,12 +136,17 @@ def _start_run(out: str, command: Sequence[str]) -> None:
     write_text(os.path.join(out, 'command.txt'), f'{shlex.join(command)}\n')
 
 
-def _check_same_run(path: str, config: Config) -> None:
-    """Makes sure that a checkpoint to go on from has these settings, limits
-    and what laws have found aside."""
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"There is no '{path}' to go on from; start "
-                                f"without resume.")
+def _last_checkpoint(out: str, config: Config) -> Optional[str]:
+    """What to go on from in a run with these settings, limits and what laws
+    have found aside; None if laws are still sought."""
+    paths = [os.path.join(out, name) for name in ('last.ckpt', 'laws.ckpt')]
+    path = next(filter(os.path.exists, paths), None)
+    if path is None:
+        started = os.path.exists(os.path.join(out, 'command.txt'))
+        if started and config.recipe in ('em', 'laws'):
+            return None
+        raise FileNotFoundError(f"There is no '{paths[0]}' to go on from; "
+                                f"start without resume.")
     old, new = (asdict(c) for c in (load_checkpoint(path).config, config))
     free = ['max_epochs', 'max_steps']
     if old['laws'] is not None:
@@ -156,9 +158,9 @@ def _check_same_run(path: str, config: Config) -> None:
             settings['options'].pop(name, None)
     for key in new:
         if old[key] != new[key]:
-            raise ValueError(f"The run in '{os.path.dirname(path)}' has {key} "
-                             f"= {old[key]}, not {new[key]}; resume it by its "
-                             f"command.txt.")
+            raise ValueError(f"The run in '{out}' has {key} = {old[key]}, not "
+                             f"{new[key]}; resume it by its command.txt.")
+    return path
 
 
 def _check_systems(module: RelationalInference, train: InMemoryDataset,

@@ -1,4 +1,4 @@
-"""Lightning's trainer as runs use it: limits, logs, progress, curves."""
+"""Lightning's trainer as runs use it: checkpoints, limits, logs, progress."""
 import csv
 import importlib.util
 import logging
@@ -14,17 +14,38 @@ import pandas as pd
 import pytorch_lightning as pl
 import rich.progress
 import torch
-from fsspec.implementations.local import LocalFileSystem
+from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
+from pytorch_lightning.plugins import TorchCheckpointIO
 from torch_geometric.data import InMemoryDataset
 
-from pyg_fnri.datasets.stored import write_picture
+from pyg_fnri.datasets.stored import loaded, write_picture, write_tensors
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_curves
-from pyg_fnri.training.checkpoints import MovableCheckpoint, load_checkpoint
-from pyg_fnri.training.module import RelationalInference
+from pyg_fnri.training.config import Config
+from pyg_fnri.training.module import RelationalInference, build_module
 
 log = logging.getLogger(__name__)
+
+
+def save_checkpoint(module: RelationalInference, path: str) -> None:
+    """Writes a module as training does; whole or not at all."""
+    checkpoint: dict[str, Any] = {'state_dict': module.state_dict()}
+    module.on_save_checkpoint(checkpoint)
+    write_tensors(path, checkpoint)
+
+
+def load_checkpoint(path: str) -> RelationalInference:
+    """Reads a trained module, in evaluation mode, on the CPU. Nothing in the
+    file is executed; ValueError where it is no checkpoint."""
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"There is no checkpoint at '{path}'; train a "
+                                f"model first, which leaves a best.ckpt.")
+    with loaded(path, 'name another one, or train again') as checkpoint:
+        module = build_module(Config(**checkpoint['config']))
+        module.load_state_dict(checkpoint['state_dict'])
+        module.remember_check(checkpoint)
+    return module.eval()
 
 
 def make_trainer(module: RelationalInference, num_systems: int, out: str,
@@ -91,6 +112,39 @@ def train_module(trainer: pl.Trainer, module: RelationalInference,
     return load_checkpoint(best)
 
 
+class WholeFiles(TorchCheckpointIO):
+    """Lightning's checkpoints, written and read as all other files here."""
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any,
+                        storage_options: Any = None) -> None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_tensors(os.fspath(path), checkpoint)
+
+    def load_checkpoint(self, path: Any, *args: Any, **kwargs: Any) -> Any:
+        with loaded(os.fspath(path), 'train again') as checkpoint:
+            return checkpoint
+
+
+class MovableCheckpoint(ModelCheckpoint):
+    """Is a whole file, or the one before, and knows its best score also where
+    the run's directory was moved."""
+    def setup(self, trainer: Any, *args: Any, **kwargs: Any) -> None:
+        trainer.strategy.checkpoint_io = WholeFiles()
+        super().setup(trainer, *args, **kwargs)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        def moved(path: str) -> str:
+            return path and os.path.join(str(self.dirpath),
+                                         os.path.basename(path))
+
+        state = {**state_dict, 'dirpath': self.dirpath}
+        for name in ('best_model_path', 'kth_best_model_path',
+                     'last_model_path'):
+            state[name] = moved(state[name])
+        scores = state['best_k_models'].items()
+        state['best_k_models'] = {moved(path): score for path, score in scores}
+        super().load_state_dict(state)
+
+
 class ProgressLines(pl.Callback):
     """A bar, on a terminal, and a line after each validation; in brackets,
     accuracies of layers, errors of the linear step and of standing still."""
@@ -146,28 +200,12 @@ class ProgressLines(pl.Callback):
                  '   '.join(figures.values()))
 
 
-class _UTF8(LocalFileSystem):
-    """Opens texts whatever the system's own encoding is."""
-    def open(self, path: str, mode: str = 'rb', **kwargs: Any) -> Any:
-        text = {} if 'b' in mode else {'encoding': 'utf-8'}
-        return super().open(path, mode, **text, **kwargs)
-
-
-class _Table(CSVLogger):
-    """Names columns by layers, which may be called anything."""
-    @property
-    def experiment(self) -> Any:
-        writer = super().experiment
-        writer._fs = _UTF8()
-        return writer
-
-
 def _make_loggers(out: str, last: Optional[str]) -> list[Any]:
     """CSV always, TensorBoard where it is installed."""
     path = os.path.join(out, 'metrics.csv')
-    logger: Any = _Table(out, name='', version='')
+    logger: Any = CSVLogger(out, name='', version='')
     if last is not None and os.path.exists(path):
-        with open(path, newline='', encoding='utf-8') as file:
+        with open(path, newline='') as file:
             rows = [*csv.DictReader(file)]
         done = torch.load(last, weights_only=True)['global_step']
         # Lightning's logger clears the file when it starts.

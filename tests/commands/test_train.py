@@ -16,8 +16,8 @@ from pyg_fnri.training.trainer import ProgressLines
 #: The files of a run.
 FILES = {'best.ckpt', 'last.ckpt', 'metrics.csv', 'curves.png', 'command.txt'}
 EM_FILES = {
-    'command.txt', 'quick', 'laws.ckpt', 'em.csv', 'em.png', 'distilled',
-    'check.txt', 'best.ckpt'
+    'command.txt', 'laws.ckpt', 'em.csv', 'em.png', 'distilled', 'check.txt',
+    'best.ckpt'
 }
 
 
@@ -32,8 +32,7 @@ def em_arguments(tiny_arguments):
     return [
         *tiny_arguments, '--recipe', 'em', '--option', 'num_fitted=8',
         '--option', 'num_pilot=4', '--option', 'max_starts=2', '--option',
-        'num_distilled=16', '--option', 'distilled_steps=2', '--option',
-        'terms='
+        'num_distilled=16', '--option', 'terms='
     ]
 
 
@@ -129,7 +128,7 @@ def test_stopped_run_says_how_to_go_on(script, tiny_arguments, tmp_path,
         with pytest.raises(SystemExit, match='130'):
             script.main([*arguments, '--overwrite'])
     line, = capsys.readouterr().err.splitlines()
-    assert line.startswith('stopped while training; go on with: pyg-fnri ')
+    assert line.startswith('stopped; go on with: pyg-fnri ')
     script.main(shlex.split(line.partition('pyg-fnri train ')[2]))
     last = read_checkpoint(tmp_path / 'run' / 'last.ckpt')
     assert last['global_step'] == 3
@@ -137,7 +136,7 @@ def test_stopped_run_says_how_to_go_on(script, tiny_arguments, tmp_path,
 
 @pytest.mark.parametrize('arguments, message', [
     (['--resume', '--option', 'hidden_channels=9'], 'options'),
-    (['--resume', '--recipe', 'em'], 'quick/last.ckpt'), ([], 'holds a run'),
+    (['--resume', '--recipe', 'em'], 'recipe'), ([], 'holds a run'),
     (['--overwrite', '--num-observed', '50'], 'at least 100 steps'),
     (['--overwrite', '--option', 'learning_rate=nan'], 'learning_rate'),
     (['--overwrite', '--option', 'accelerator=abacus'], 'abacus'),
@@ -203,16 +202,12 @@ def test_options_of_the_recipe_reach_it(script, tiny_arguments, tmp_path):
 
 
 @pytest.mark.filterwarnings('ignore:Of . starts, one alone')
-def test_em_begins_with_the_quick_recipe_and_ends_with_laws(
-        load_script, em_run, tiny_run, tiny_root, tmp_path):
+def test_em_ends_with_laws_and_an_encoder(load_script, em_run, tiny_root,
+                                          tmp_path):
     assert names(em_run) == EM_FILES
-    assert names(em_run / 'quick') == FILES - {'command.txt'}
-    # The same seed gives the same weights.
-    for name in ('best.ckpt', 'last.ckpt'):
-        assert_same_weights(em_run / 'quick' / name, tiny_run / name)
     module = load_checkpoint(str(em_run / 'best.ckpt'))
     assert isinstance(module.model.decoder.layer, ForceLawDecoder)
-    assert module.config.recipe == 'em' and module.recipe.distilled_steps == 2
+    assert module.config.recipe == 'em'
     assert module.config.laws['half_width'] == 5
     module.require('encoder', 'decoder')
     load_script('evaluate').main([

@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyg_fnri.datasets.reading import (Reading, as_name, content_digest,
-                                       is_array, load)
+from pyg_fnri.datasets.reading import Reading
+from pyg_fnri.datasets.tables import as_name, content_digest, is_array, load
 
 
 def table(num_steps=5, systems=None, dt=0.1):

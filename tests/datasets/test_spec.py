@@ -55,7 +55,7 @@ def test_all_arguments_of_simulated_systems_are_kept(reopen,
 
 def test_windows_and_transform(reopen, table):
     description = describe_files(str(table), num_observed=2, window=4, stride=2,
-                                 reading={'position': ['y', 'x']})
+                                 position=['y', 'x'])
     dataset = reopen(description, 'all', transform=SplitTrajectory(2))
     assert len(dataset) == 5 * len(SIZES)
     assert dataset[0].x[:, 0, 1].tolist() == [0, 1, 2]
@@ -79,7 +79,7 @@ def test_candidates_depend_on_observed_frames_only(reopen, table):
 def test_data_may_be_moved(reopen, table, tmp_path):
     edges = tmp_path / 'edges.csv'
     edges.write_text('sender,receiver\n0,1\n')
-    description = describe_files(str(table), str(edges), num_observed=6)
+    description = describe_files(str(table), edges=str(edges), num_observed=6)
     before = reopen(description, 'test')
     (tmp_path / 'laptop').mkdir()
     for path in (table, edges):
@@ -126,13 +126,13 @@ def test_arrays_tell_the_time_that_velocities_are_derived_by(reopen, tmp_path):
         ({}, None), ({'time_step': 0.5}, 0.5), ({'position': [0, 1]}, 1.0),
         ({'position': [0, 1], 'velocity': [2, 3]}, None)
     ]:  # yapf: disable
-        description = describe_files(path, num_observed=4, reading=reading)
+        description = describe_files(path, num_observed=4, **reading)
         assert frame_interval(description, reopen(description)) == expected
 
 
 def test_other_data_of_the_same_kind_are_read_as_in_training(table, tmp_path):
     reading = {'position': ['y'], 'max_gap': 2}
-    description = describe_files(str(table), num_observed=6, reading=reading)
+    description = describe_files(str(table), num_observed=6, **reading)
     assert remembered_reading(description, 'new.csv') == reading
     assert remembered_reading(description, 'new.npy') == {}
     assert remembered_reading(description, str(tmp_path)) == {}
@@ -147,8 +147,7 @@ def test_folders_have_splits_and_truth_of_their_own(reopen, folder):
     assert isinstance(dataset, NRIFolder) and dataset.num_edge_types == [2]
     assert dataset[0].x.shape == dataset[0].y.shape == (3, 3, 4)
     assert frame_interval(description, dataset) is None
-    timed = describe_files(str(folder), num_observed=3,
-                           reading={'time_step': 0.1})
+    timed = describe_files(str(folder), num_observed=3, time_step=0.1)
     assert frame_interval(timed, reopen(timed)) == 0.1
     with pytest.warns(UserWarning, match='candidate edge'):
         reopen(describe_files(str(folder), num_observed=3, radius=1e-3))
@@ -160,7 +159,8 @@ def test_undirected_models_are_not_measured_by_a_directed_truth(
     paths = [str(tmp_path / name) for name in ('both.csv', 'one.csv')]
     truth.to_csv(paths[0], index=False)
     truth[:1].to_csv(paths[1], index=False)
-    both, one = (reopen(describe_files(str(table), None, path, num_observed=6))
+    both, one = (reopen(
+        describe_files(str(table), interactions=path, num_observed=6))
                  for path in paths)
     for dataset in (both, one, tiny_systems('val')):
         check_directions(dataset, undirected=False)

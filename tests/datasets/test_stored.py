@@ -14,11 +14,11 @@ from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.datasets import stored
-from pyg_fnri.datasets.reading import load
 from pyg_fnri.datasets.stored import (StoredSystems, as_folder, check_writable,
                                       loaded, write_table, write_tensors,
                                       write_text, written_together,
                                       written_whole)
+from pyg_fnri.datasets.tables import load
 from pyg_fnri.transforms import NearestNeighbours
 
 FILES = ['.lock', 'recipe.txt', 'systems.pt']

@@ -82,7 +82,7 @@ def test_stopping_is_told_in_one_line(capsys, number, code):
         with errors_in_one_line():
             signal.raise_signal(number)
     assert stopped.value.code == code and signal.getsignal(number) == before
-    assert capsys.readouterr().err.startswith('stopped while ')
+    assert capsys.readouterr().err.startswith('stopped; ')
 
 
 def test_a_stop_that_python_drops_is_not_lost():

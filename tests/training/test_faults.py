@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 EM = dict(max_steps=7, num_fitted=8, num_pilot=4, max_starts=1,
-          num_distilled=40, distilled_steps=7, terms=[])
+          num_distilled=40, terms=[])
 #: How often validated, of epochs of five steps, and of four.
 RUNS = {
     'samples and frames':

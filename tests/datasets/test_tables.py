@@ -6,9 +6,8 @@ import torch
 from torch_geometric.data import Batch
 
 from pyg_fnri.convert import to_pandas
-from pyg_fnri.datasets.edge_table import (candidate_edges, count_types,
-                                          true_types)
-from pyg_fnri.datasets.reading import Recording
+from pyg_fnri.datasets.tables import (Recording, candidate_edges, count_types,
+                                      true_types)
 
 SYSTEMS = [
     Recording('A', [1, 2, 3], np.zeros((3, 2, 1))),
