@@ -33,8 +33,9 @@ MOST_COMPARED = 10_000
 USED_SHARE, USED_WORTH = 0.01, 1.01
 #: By how much the logarithm of errors has to fall for more layers of laws.
 WORTH = 0.2
-#: Share of the error of no change that leaves nothing for further laws.
-NOTHING = 1e-3
+#: Share of the error of no change, or of no interaction, that leaves nothing
+#: for further laws, and of systems that may leave more.
+NOTHING, FEW = 1e-3, 0.25
 AGREEMENT = 'agreement', 'agreement_by_chance', 'agreement_adjusted'
 
 
@@ -58,9 +59,9 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
     systems and seeds) is above the lowest one by at most one standard error of
     the difference. Labels are only used for the column `edge_accuracy`.
 
-    By the recipe `laws`, the smallest candidate whose laws are known to hold
-    with all seeds is recommended, if there is one. Larger ones are not tried
-    then, nor once errors fall by less than a fifth.
+    By the recipe `laws`, candidates whose laws are known to hold with all seeds
+    come before all others. Larger ones are not tried once laws hold and leave
+    next to nothing, nor once errors fall by less than a fifth.
 
     Runs that are too short err both ways: an interaction may not be found yet,
     and doubtful graphs favour layers too many. The table holds the `error` in
@@ -115,11 +116,13 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
 
 
 def _suffices(runs: dict[tuple[int, ...], list[dict[str, Any]]]) -> bool:
-    """Whether the last candidate's laws are known to hold, or errors have
-    ceased to fall."""
+    """Whether the last candidate's laws are known to hold and leave nothing,
+    or errors have ceased to fall."""
     last, *others = reversed(runs.values())
-    if all(run['holds'] for run in last) or not others:
-        return all(run['holds'] for run in last)
+    # Laws of a few pairs may be missing where they seem to hold.
+    done = all(run['holds'] and run['nothing_left'] for run in last)
+    if done or not others:
+        return done
     ahead, spread = _difference(*(np.stack([run['error'] for run in of])
                                   for of in (last, others[0])))
     return ahead + max(spread, WORTH) > 0
@@ -200,9 +203,12 @@ def _measure(module: RelationalInference,
     check = module.check
     holds = check is not None and check.holds and (
         check.tells or np.median(error - static) < math.log(NOTHING))
+    # What laws predict worse than no interaction does goes across a wall.
+    left = (error > linear + math.log(NOTHING)) & (error < linear)
+    nothing_left = bool(left.mean() < FEW)
     return dict(error=error, linear=linear, shuffled=shuffled, types=types,
                 entropy=np.mean(entropy), num_used=num_used, accuracy=accuracy,
-                holds=holds)
+                holds=holds, nothing_left=nothing_left)
 
 
 def _error(module: RelationalInference, batch: Batch, types: Optional[Tensor],
@@ -239,7 +245,9 @@ def _shuffled(types: Tensor, batch: Batch) -> Tensor:
 def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]],
              worth: float = 0.0) -> pd.DataFrame:
     errors = {of: np.stack([r['error'] for r in runs[of]]) for of in runs}
-    best = min(errors, key=lambda of: errors[of].mean())
+    finite = [of for of in runs if np.isfinite(errors[of]).all()]
+    holding = [of for of in finite if all(run['holds'] for run in runs[of])]
+    best = min(holding or [*runs], key=lambda of: errors[of].mean())
     if not np.isfinite(errors[best]).all():
         raise ValueError('No candidate predicts finite values in all held-out '
                          'systems; train longer, or at a lower learning_rate.')
@@ -266,13 +274,13 @@ def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]],
                     types_used=sum(run['num_used'] for run in found),
                     types=len(found) * sum(types),
                     edge_accuracy=np.mean([run['accuracy'] for run in found]),
-                    holds=all(run['holds'] for run in found))
+                    holds=types in holding)
         rows.append(row)
     table = pd.DataFrame(rows)
     ratio = table['ratio_to_best']
     within = np.log(ratio) <= np.maximum(table['ratio_to_best_se'] / ratio,
                                          worth)
-    within = table['holds'] if table['holds'].any() else within
+    within &= table['holds'] | (not holding)
     # The first, and so the smallest; the best one is among them.
     return table.assign(recommended=table.index == within.argmax())
 

@@ -6,7 +6,7 @@ import torch
 
 from pyg_fnri.evaluation import evaluate
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.selection import (_compare, _difference, _error, _measure,
+from pyg_fnri.selection import (WORTH, _compare, _difference, _error, _measure,
                                 _shuffled, _suffices, _warnings, plot_selection,
                                 select_layers)
 from pyg_fnri.training import Config, build_module
@@ -30,7 +30,8 @@ def make_runs(factor, sizes=(2, ), seeds=(0, 1), wrong=0., **changes):
         error = np.log(factor * SYSTEMS) + noise
         run = dict(error=error, linear=np.log(4 * SYSTEMS),
                    shuffled=error + math.log(2), entropy=0.05, types=same,
-                   num_used=sum(sizes), accuracy=math.nan, holds=False)
+                   num_used=sum(sizes), accuracy=math.nan, holds=False,
+                   nothing_left=True)
         out.append(run | changes)
     return out
 
@@ -84,6 +85,17 @@ def test_laws_that_hold_are_recommended_and_larger_ones_not_tried():
     table = _compare(held)
     assert table['recommended'].tolist() == [True, False]
     assert not _warnings(table)
+
+
+@pytest.mark.parametrize('factor, chosen', [(1.15, 0), (1.5, 1)])
+def test_of_laws_that_hold_larger_ones_have_to_explain_far_more(factor, chosen):
+    runs = {(2, ): make_runs(factor, holds=True, nothing_left=False)}
+    assert not _suffices(runs)  # Laws of a few pairs may be missing.
+    runs[2, 2] = make_runs(1., (2, 2), holds=True, nothing_left=False)
+    assert _suffices(runs) == (chosen == 0)
+    runs[2, 2, 2] = make_runs(0.5, (2, 2, 2))
+    table = _compare(runs, WORTH)
+    assert table['recommended'].tolist() == [i == chosen for i in range(3)]
 
 
 def test_nothing_is_recommended_of_what_diverges():

@@ -26,6 +26,8 @@ USUAL, FEW_SYSTEMS = (0.8, 0.1, 0.1), (0.6, 0.2, 0.2)
 MAX_SLIP, FEW = 0.1, 20
 #: The most of a motion that velocities may leave where they tell a time step.
 MOST_LEFT = 0.2
+#: How far the radius of a circle may be from 1.
+ROUNDNESS = 1e-3
 
 
 class TrajectoryTable(StoredSystems):
@@ -307,6 +309,9 @@ def _time_of_velocities(recordings: Sequence[Recording]) -> tuple[float, float]:
     moved, speed = [], []
     for recording in recordings:
         x, v = np.split(recording.x, 2, axis=-1)
+        if abs((x**2).sum(-1) - 1).max() < ROUNDNESS and x.shape[-1] == 2:
+            x = np.unwrap(np.arctan2(x[..., 1:], x[..., :1]), axis=1)
+            v = v[..., :1]  # Of the angle, and constants.
         if x.shape[1] > 3:  # The change of position, by Hermite's formula.
             turned = v[:, 3:] - v[:, 2:-1] - v[:, 1:-2] + v[:, :-3]
             moved.append((x[:, 2:-1] - x[:, 1:-2]).ravel())

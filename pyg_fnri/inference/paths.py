@@ -284,5 +284,9 @@ def velocities_follow(data: Data, num_windows: int = 1) -> bool:
         normal += RIDGE * torch.diag(normal.diagonal() + 1e-300)
         constants = torch.linalg.solve(normal, seen.t() @ target)
         left = rate - later @ constants
-        shares.append(left.square().mean() / rate.square().mean())
+        # Those of particles that fly straight on are no function of positions.
+        mean = target.view(-1, place.size(-1)).mean(0)
+        varies = (rate.view(-1, place.size(-1)) - mean).square().mean()
+        unknown = torch.minimum(rate.square().mean(), varies)
+        shares.append(left.square().mean() / unknown)
     return bool(torch.stack(shares).nanmedian() < MAX_FOLLOWING)

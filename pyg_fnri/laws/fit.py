@@ -121,11 +121,12 @@ def coarse(annealing: Sequence[AnnealingStep]) -> list[AnnealingStep]:
 
 class State(NamedTuple):
     """Laws :obj:`[num_channels, num_values]`, graphs :obj:`[V]`, coefficients
-    of node terms, and masses :obj:`[num_nodes]`."""
+    of node terms, masses :obj:`[num_nodes]`, and both ends of each table."""
     laws: Tensor
     choice: Tensor
     coefficients: Tensor
     mass: Tensor
+    ends: tuple[Tensor, ...] = ()
 
 
 class LawFit:
@@ -277,10 +278,13 @@ class LawFit:
         values = [layer.law.value.new_zeros(0), *layer.coefficients.values()]
         return State(
             torch.cat(laws, 1).detach(), self.search.choice.clone(),
-            torch.cat(values).detach(), self.transitions.mass.clone())
+            torch.cat(values).detach(), self.transitions.mass.clone(),
+            tuple(law.get_extra_state() for law in layer.tables()))
 
     @state.setter
     def state(self, state: State) -> None:
+        for law, ends in zip(self.layer.tables(), state.ends):
+            law.set_extra_state(ends)
         put_values(self.layer, state.laws, state.coefficients)
         self.search.choice = state.choice.clone()
         self.transitions.mass = state.mass.clone()

@@ -3,8 +3,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from outside_assumptions import CASES, main
 from tables import load
+
+from pyg_fnri import infer
+from pyg_fnri.data import from_trajectory
+from pyg_fnri.metrics import EdgeAccuracy
 
 
 def pair_of(kind):
@@ -50,3 +55,23 @@ def test_a_case_from_simulation_to_report(tmp_path):
     result = load(place)['friction-0']
     assert 0 <= result['edge_accuracy'] <= 1 and 'drag' in result['terms']
     assert 'friction' in Path(place, 'table.md').read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name, terms', [('linear_15', ['field', 'input']),
+                                         ('sparse_5_10', []),
+                                         ('gravity', ['gravity'])])
+def test_the_right_dynamics_are_found_without_an_option(name, terms):
+    kind = replace(CASES[name].kind, num_particles=5)
+    systems = kind.systems(150, 0, 0.0).to_data_list()
+    result = infer([
+        from_trajectory(torch.cat([of.x, of.y], 1), mass=of.get('mass'))
+        for of in systems
+    ])
+    layer, sizes = result.module.model.decoder.layer, [2] * len(kind.laws)
+    assert result.check.holds and layer.terms == terms
+    assert result.module.model.latent.undirected == (name != 'linear_15')
+    accuracy = EdgeAccuracy(sizes, result.module.config.num_edge_types)
+    for found, of in zip(result.data, systems):
+        accuracy.update(found.edge_type, of.edge_label)
+    assert accuracy.compute().combined > 0.999

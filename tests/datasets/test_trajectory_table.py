@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 
 from pyg_fnri.data import from_trajectory, fully_connected
 from pyg_fnri.datasets.reading import Reading
+from pyg_fnri.simulation import Kuramoto
 from pyg_fnri.transforms import NearestNeighbours
 
 EDGES = ['system', 'sender', 'receiver', 'type']
@@ -207,3 +208,10 @@ def test_windows_are_systems_of_equal_length(open_table):
     with pytest.raises(ValueError, match="velocities.*'A'"):
         open_table(table(2))
     assert open_table(table(2), velocity=())[0].x.shape == (3, 2, 2)
+
+
+def test_oscillators_tell_the_time_step(open_table):
+    system = Kuramoto(num_frames=20)
+    x = system.simulate(system.draw_edge_types(0, 4, 3), 0)
+    dataset = open_table([from_trajectory(of) for of in x])
+    assert dataset.time_step == system.frame_interval

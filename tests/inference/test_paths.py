@@ -5,6 +5,7 @@ import torch
 from known_laws import overdamped
 from torch_geometric.data import Data
 
+from pyg_fnri.data import from_trajectory
 from pyg_fnri.inference import find_motions
 from pyg_fnri.inference.paths import noise_of_positions
 from pyg_fnri.simulation import Kuramoto
@@ -49,6 +50,17 @@ def test_velocities_that_follow_from_positions_may_be_of_first_order():
         x = systems.x + noise * torch.randn_like(systems.x)
         second, first = find_motions(seen(systems, x), 0.1)
         assert second == {} and first['order'] == 1 and first['measured']
+
+
+def test_velocities_of_free_particles_do_not_follow_from_positions():
+    generator = torch.Generator().manual_seed(0)
+    place, velocity = torch.randn(2, 5, 1, 2, generator=generator)
+    force = torch.tensor([0.5, 0, 0, 0, 0]).view(5, 1, 1)
+    time = 0.1 * torch.arange(60.).view(-1, 1)
+    x = torch.cat([
+        place + time * velocity + time**2 / 2 * force, velocity + time * force
+    ], dim=-1)
+    assert find_motions(from_trajectory(x), 0.1) == [{}]
 
 
 def test_noise_of_positions_is_smoothed_away():

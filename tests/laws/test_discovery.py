@@ -12,13 +12,14 @@ from pyg_fnri.data import from_trajectory
 from pyg_fnri.inference import AnnealingStep, refine
 from pyg_fnri.laws import discover_force_laws
 from pyg_fnri.laws.fit import LawFit, State
-from pyg_fnri.laws.starts import align, held_out_scores
+from pyg_fnri.laws.starts import Pilot, align, held_out_scores
 from pyg_fnri.metrics.relabelling import all_joint_types
 from pyg_fnri.nn import (CategoricalLatent, ForceLaw, ForceLawDecoder,
                          RelationalAutoEncoder, RolloutDecoder, SigmoidLatent,
                          StandardScaling, UniformEncoder)
 from pyg_fnri.nn.rate_law import rate_laws
-from pyg_fnri.simulation import Charge, Kuramoto, Spring, simulate
+from pyg_fnri.simulation import (Charge, Kuramoto, LinearNetwork, Spring,
+                                 simulate)
 from pyg_fnri.transforms import SplitTrajectory
 
 FEW = [AnnealingStep(0.1, 0.5)]
@@ -189,22 +190,40 @@ def test_the_best_of_all_orders(latent, same):
     assert torch.equal(out.choice, expected.choice)
 
 
-def test_phases_alone_tell_who_is_coupled():
-    system = Kuramoto(num_frames=50)
-    graphs = system.draw_edge_types(0, 16, 4)
-    x = system.simulate(graphs, 0)[..., :2]
+def of_first_order(system, num_systems, num_features, **options):
+    """Some systems of four particles, and a model without laws."""
+    graphs = system.draw_edge_types(0, num_systems, 4)
+    x = system.simulate(graphs, 0)[..., :num_features]
     data = Batch.from_data_list(list(map(from_trajectory, x, graphs)))
     latent = CategoricalLatent([2], drop_null=True)
-    scaling = StandardScaling(2).fit(data.x)
-    layer = rate_laws(1, scaling, interval=0.1, circle=True, terms=['own-rate'])
-    model = RelationalAutoEncoder(torch.nn.Identity(), latent,
+    scaling = StandardScaling(num_features).fit(data.x)
+    layer = rate_laws(1, scaling, interval=0.1, **options)
+    model = RelationalAutoEncoder(UniformEncoder(latent.num_logits), latent,
                                   RolloutDecoder(layer), scaling)
-    model.encoder.forward = lambda x, edges: torch.zeros(edges.size(1), 2)
+    return model, data
+
+
+def test_phases_alone_tell_who_is_coupled():
+    model, data = of_first_order(Kuramoto(num_frames=50), 16, 2, circle=True,
+                                 terms=['own-rate'])
     discover_force_laws(model, data, generator(), num_pilot=8, max_starts=2,
                         terms=())
-    knots = layer.law.knots
-    assert (layer.law(knots) + knots.sin()).abs().max() < 0.03
+    law = model.decoder.layer.law
+    assert (law(law.knots) + law.knots.sin()).abs().max() < 0.03
     assert torch.equal(refine(model, data).edge_type, data.edge_label)
+
+
+def test_laws_put_aside_keep_their_distances():
+    model, data = of_first_order(LinearNetwork(num_frames=20), 8, 1)
+    pilot = Pilot(model, data, 4, generator())
+    pilot.add('input')
+    law = pilot.fit.layer.laws['input']
+    law.stretch(2 * law.max_distance)  # As if fitted to other systems.
+    law.value.data.copy_(0.4 * law.knots)
+    pilot.adopt(pilot.judged())
+    distance = torch.linspace(0.1, 1.0, 10)
+    law = pilot.fit.layer.laws['input']
+    torch.testing.assert_close(law(distance)[0], 0.4 * distance)
 
 
 def test_terms_that_are_not_known(batch, make_blank):
