@@ -116,7 +116,8 @@ def with_inferred_graphs(model: RelationalAutoEncoder, dataset: InMemoryDataset,
     found, num_systems = [], 0
     for batch in batches:
         # To learn from, a few wrong graphs do no harm.
-        found.append(refine(model, batch, num_restarts=0).edge_type)
+        graph = refine(model, batch, num_restarts=0, num_fits=0)
+        found.append(graph.edge_type)
         num_systems += batch.num_graphs
     out = dataset[:num_systems].copy()
     out._data.edge_target = torch.cat(found)

@@ -45,8 +45,8 @@ SMALL = 24
 @torch.no_grad()
 def refine(model: RelationalAutoEncoder, data: Data,
            annealing: Sequence[AnnealingStep] = ANNEALING,
-           num_restarts: int = 24,
-           generator: Optional[torch.Generator] = None) -> Refined:
+           num_restarts: int = 24, generator: Optional[torch.Generator] = None,
+           num_fits: int = NUM_FITS) -> Refined:
     """Improves the encoder's graph by how well the decoder explains the
     observed frames :obj:`x`: first with given tolerances, then with a
     likelihood fitted to the errors of the whole batch. Uses neither labels nor
@@ -58,9 +58,11 @@ def refine(model: RelationalAutoEncoder, data: Data,
         annealing: Tolerances to begin with; without any, nothing changes.
         num_restarts: Most searches from random graphs, with force laws only.
         generator: Source of randomness, by default the same in every call.
+        num_fits: How often the likelihood is fitted; 0 takes half the time.
     """
     generator = generator or torch.Generator().manual_seed(0)
-    search, evidence = _refined(model, data, annealing, num_restarts, generator)
+    search, evidence = _refined(model, data, annealing, num_restarts, generator,
+                                num_fits)
     return search.result()._replace(mass=_masses(search, evidence))
 
 
@@ -116,7 +118,8 @@ def _masses(search: GraphSearch, evidence: Evidence) -> Optional[Tensor]:
 
 def _refined(model: RelationalAutoEncoder, data: Data,
              annealing: Sequence[AnnealingStep], num_restarts: int,
-             generator: torch.Generator) -> tuple[GraphSearch, Evidence]:
+             generator: torch.Generator,
+             num_fits: int = NUM_FITS) -> tuple[GraphSearch, Evidence]:
     search, layer = GraphSearch(model, data), model.decoder.layer
     choices, mass = search.choices, known_masses(data)
     if isinstance(layer, ForceLawDecoder):
@@ -124,20 +127,21 @@ def _refined(model: RelationalAutoEncoder, data: Data,
                           search.num_windows).evidence(layer)
         if annealing:
             impulses = find_graphs(search, impulses, annealing, num_restarts,
-                                   generator)
+                                   generator, num_fits)
         return search, impulses
     evidence = DecoderEvidence(model, data.x, data.edge_index, choices, mass,
                                search.num_windows)
     for stage in annealing:
         search.sweep(evidence, stage)
-    for _ in range(NUM_FITS if annealing else 0):
+    for _ in range(num_fits if annealing else 0):
         search.sweep(evidence, _likelihood(search, evidence, annealing[-1]))
     return search, evidence
 
 
 def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
                 annealing: Sequence[Objective], num_restarts: int,
-                generator: torch.Generator) -> ImpulseEvidence:
+                generator: torch.Generator,
+                num_fits: int = NUM_FITS) -> ImpulseEvidence:
     """Has the search hold the graphs by which force laws explain the motion
     best. Returns the evidence used in the end, its errors independent."""
     seen = evidence
@@ -148,7 +152,7 @@ def find_graphs(search: GraphSearch, evidence: ImpulseEvidence,
     for _ in range(NUM_ALTERNATIONS if evidence.responds else 0):
         evidence.settle(search.channels)
         relax_and_sweep(search, evidence, annealing)
-    for _ in range(NUM_FITS):
+    for _ in range(num_fits):
         if isinstance(seen, SmoothedEvidence):
             seen = seen.followed(search.channels)
         else:
