@@ -1,7 +1,7 @@
 """Train NRI, fNRI or sfNRI on trajectories; without labels, unless told to.
 
-The main job, minutes on two cores: a start by the quick recipe, then force
-laws and far better graphs:
+The main job, minutes on two cores: force laws from scratch, and an encoder
+that learns the graphs that they lead to:
 
     pyg-fnri train @demo.args
 
@@ -28,8 +28,8 @@ unequal masses; an array of positions alone, from which velocities are derived:
     pyg-fnri train --data pos.npy --position 0 1 --time-step 0.1
 
 Writes into --out: best.ckpt (lowest validation loss), last.ckpt, metrics.csv
-and curves.png; the recipe em into OUT/quick and OUT/distilled, and laws.ckpt,
-em.csv, em.png, check.txt and best.ckpt. Look at the result with
+and curves.png; the recipes em and laws laws.ckpt, em.csv, em.png, check.txt
+and best.ckpt, and em what its encoder learns into OUT/distilled. Look at the result with
 pyg-fnri evaluate; get graphs with pyg-fnri infer.
 """
 import argparse

@@ -20,6 +20,8 @@ LEAST_VARIANCE = 1e-2
 #: Entries of arrays side by side (larger ones take longer), and of the largest
 #: system that is relaxed (200 particles under two forces, in 49 frames).
 NUM_ENTRIES, MAX_ENTRIES = 4_000_000, 50_000_000
+#: Of matrices that are factorised side by side, to stay in a cache.
+NUM_CACHED = 1_000_000
 
 #: Last stages that are also swept over, one pair at a time.
 NUM_SWEPT = 3
@@ -153,6 +155,24 @@ def relax(search: GraphSearch, evidence: ImpulseEvidence,
     return choice
 
 
+def marginals(precision: Tensor, pull: Tensor,
+              width: int) -> tuple[Tensor, Tensor]:
+    """Means :obj:`[n, m]` and the covariances :obj:`[n, m / width, width,
+    width]` of each few variables, under Gaussians of :obj:`precision` matrices
+    :obj:`[n, m, m]` and these times the means."""
+    size = max(1, NUM_CACHED // precision[:1].numel())
+    out = []
+    for matrix, right in zip(precision.split(size), pull.split(size)):
+        white = whitening(matrix)
+        mean = white.mT @ (white @ right.unsqueeze(-1))
+        columns = white.unflatten(2, (-1, width)).unbind(-1)
+        own = [(a * b).sum(1) for a in columns for b in columns]
+        own = torch.stack(own, -1).unflatten(-1, (width, width))
+        out.append((mean.squeeze(-1), own))
+    means, owns = zip(*out)
+    return torch.cat(means), torch.cat(owns)
+
+
 def whitening(matrix: Tensor) -> Tensor:
     """The inverses of the Cholesky factors of matrices :obj:`[n, m, m]`, by
     blocks: products of many matrices are far faster than eliminations."""
@@ -162,11 +182,12 @@ def whitening(matrix: Tensor) -> Tensor:
         factor = torch.linalg.cholesky_ex(matrix).L
         return torch.linalg.solve_triangular(factor, eye, upper=False)
     first, rest = slice(size // 2), slice(size // 2, None)
-    out = torch.zeros_like(matrix)
+    out = torch.empty_like(matrix)
     out[:, first, first] = corner = whitening(matrix[:, first, first])
     side = matrix[:, rest, first] @ corner.mT
     other = whitening(
         torch.baddbmm(matrix[:, rest, rest], side, side.mT, alpha=-1))
+    out[:, first, rest] = 0
     out[:, rest, rest] = other
     out[:, rest, first] = -other @ side @ corner
     return out
@@ -224,11 +245,9 @@ class _Particles:
         size = padded.size()[:3]  # n, K, C
         known = normal.view(size + size[1:]).clone()
         known.diagonal(0, 1, 3).add_(padded[..., :-1].permute(0, 2, 3, 1))
-        white = whitening(known.view_as(normal))
-        pull = (right + padded[..., -1].flatten(1)).unsqueeze(-1)
-        mean = (white.mT @ (white @ pull)).view_as(padded[..., -1:])
-        white = white.unflatten(2, size[1:])
-        own = torch.einsum('nrkc,nrkd->nkcd', white, white)
+        pull = right + padded[..., -1].flatten(1)
+        mean, own = marginals(known.view_as(normal), pull, size[2])
+        mean = mean.view_as(padded[..., -1:])
         precision = torch.linalg.inv(own[self.there])
         pull = precision @ mean[self.there]
         return torch.cat([precision, pull], dim=-1) - others
