@@ -149,7 +149,7 @@ SCALES = {
         **TINY, 'num_fitted': 16
     }, (0, ), (0, ), (64, 32, 32), (64, 32, 32), val_every=1),
     'laptop':
-    Scale(('quick', dict(max_steps=20_000)), ('quick', LONG)),
+    Scale(('quick', dict(max_steps=30_000)), ('quick', LONG)),
     'paper':
     Scale(('paper', {}), ('paper', {}), seeds=(0, 1, 2, 3, 4), num_val=10_000,
           val_every=390)
