@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Optional
@@ -143,8 +144,8 @@ def start() -> Runs:
                  'import pyg_fnri.nn', 'import pyg_fnri.datasets',
                  'from pyg_fnri.commands import main; main(["--help"])'):
         command = [sys.executable, '-c', code]
-        yield code, lambda: subprocess.run(command, check=True, stdout=
-                                           subprocess.DEVNULL)
+        yield code, partial(subprocess.run, command, check=True,
+                            stdout=subprocess.DEVNULL)
 
 
 TIMED = (simulation, aggregation, loader, training, refinement, laws, start)

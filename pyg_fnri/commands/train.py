@@ -28,9 +28,9 @@ unequal masses; an array of positions alone, from which velocities are derived:
     pyg-fnri train --data pos.npy --position 0 1 --time-step 0.1
 
 Writes into --out: best.ckpt (lowest validation loss), last.ckpt, metrics.csv
-and curves.png; the recipes em and laws laws.ckpt, em.csv, em.png, check.txt
-and best.ckpt, and em what its encoder learns into OUT/distilled. Look at the result with
-pyg-fnri evaluate; get graphs with pyg-fnri infer.
+and curves.png; the recipes laws and em write laws.ckpt, em.csv, em.png,
+check.txt and best.ckpt, and em trains its encoder in OUT/distilled. Look at
+the result with pyg-fnri evaluate; get graphs with pyg-fnri infer.
 """
 import argparse
 import logging
