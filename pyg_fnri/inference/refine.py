@@ -197,7 +197,7 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
     small = torch.ones_like(settled)
     small[unit] = (width <= SMALL)[search.system]
     last_number = torch.full_like(best_cost, num_restarts)
-    last_number[unit] *= (2 * SMALL / width).clamp(max=1)[search.system]
+    last_number[unit] *= (SMALL / width).clamp(max=1)[search.system]
     for number in range(num_restarts):
         # Every other start only sweeps.
         tried = ~settled & (number < last_number)
