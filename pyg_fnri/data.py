@@ -209,4 +209,4 @@ def _as_tensor(value: Any, name: str, *kinds: str) -> Tensor:
     if not str(value.dtype).removeprefix('torch.').startswith(kinds):
         raise TypeError(f'{name} must hold {" or ".join(kinds)}, but its dtype '
                         f'is {value.dtype}; convert it first.')
-    return value.detach().clone()
+    return torch.clone(value.detach())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Optional, Union
+from typing import Any, Optional, Union, cast
 
 import networkx as nx
 import numpy as np
@@ -85,7 +85,7 @@ def infer(data: Any, layers: Union[str, Sequence[int]] = 'auto',
     return GraphEstimator(**own).fit(data, **options)
 
 
-def load(path: Union[str, os.PathLike]) -> 'GraphEstimator':
+def load(path: Union[str, os.PathLike[str]]) -> 'GraphEstimator':
     """Opens what :meth:`GraphEstimator.save` wrote; or a checkpoint, to infer
     graphs of other systems by."""
     if not os.path.isdir(path):
@@ -310,12 +310,12 @@ class GraphEstimator:
         the median of systems held out, or of others; by the graphs of frames
         before."""
         if data is None:
-            return self.about['score']
+            return cast(float, self.about['score'])
         with tempfile.TemporaryDirectory() as root:
             source = UserData.of(data, root, False, self.seed, options)
             dataset = source.open_whole(self.module.config.num_observed)
             with self._apart():
-                return copy.copy(self)._foresee(dataset).about['score']
+                return copy.copy(self)._foresee(dataset).score()
 
     def pictures(self, stay: float = 0.5) -> dict[str, Figure]:
         """The graph of the first system, how probable its interactions are,
@@ -349,11 +349,12 @@ class GraphEstimator:
         check_choice('kind', kind, [*pictures])
         return pictures[kind]
 
-    def report(self, path: Union[str, os.PathLike]) -> None:
+    def report(self, path: Union[str, os.PathLike[str]]) -> None:
         """Writes one HTML page that needs no other file, to show to others."""
         write_text(os.fspath(path), make_page(self))
 
-    def save(self, out: Union[str, os.PathLike], stay: float = 0.5) -> None:
+    def save(self, out: Union[str, os.PathLike[str]],
+             stay: float = 0.5) -> None:
         """Writes tables, pictures, the report, and what :func:`load` opens,
         into a folder, which is made if need be; :obj:`stay` as for
         :meth:`changes`."""
@@ -392,7 +393,7 @@ class GraphEstimator:
     def _has_laws(self) -> bool:
         return isinstance(self.module.model.decoder.layer, ForceLawDecoder)
 
-    def _apart(self) -> AbstractContextManager:
+    def _apart(self) -> AbstractContextManager[None]:
         """Others have a graph each, unless all are to share one."""
         latent = self.module.model.latent
         return nullcontext() if self.shared else latent.apart()
@@ -533,7 +534,7 @@ def _systems_of(batch: Batch, graph: Refined, **rows: Any) -> list[Data]:
         minlength=batch.num_graphs).tolist()
     sizes = batch.batch.bincount().tolist()
     edge_attr = torch.cat([q[:, 1:] for q in graph.posterior], dim=-1)
-    out = batch.to_data_list()
+    out: list[Data] = batch.to_data_list()
     for of, types, attr in zip(out, graph.edge_type.split(number),
                                edge_attr.split(number)):
         of.edge_type, of.edge_attr = types, attr

@@ -17,7 +17,7 @@ from torch_geometric.loader.dataloader import Collater
 from torch_geometric.transforms import Compose
 
 
-class SystemLoader(DataLoader):
+class SystemLoader(DataLoader[Any]):
     """Yields the same batches as PyG's `DataLoader`, many times faster: it
     gathers all rows of a batch at once from an
     :class:`~torch_geometric.data.InMemoryDataset` (or `dataset[index]`).
@@ -87,7 +87,7 @@ def processes() -> tuple[int, int]:
     return torch.distributed.get_rank(), torch.distributed.get_world_size()
 
 
-class _Shares(DistributedSampler):
+class _Shares(DistributedSampler[Any]):
     """Deals one order out to all processes, however many there turn out to be;
     a shuffled one without the few systems that are one too many for some.
     Lightning puts no sampler of its own, which pads, in the place of such."""
@@ -110,7 +110,7 @@ class _Shares(DistributedSampler):
         return len(range(len(self.order))[self._own()])
 
 
-class SystemBatches(torch.utils.data.Dataset):
+class SystemBatches(torch.utils.data.Dataset[Any]):
     """A data set that can be asked for a whole batch of systems at once."""
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset

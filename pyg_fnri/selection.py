@@ -227,7 +227,7 @@ def _error(module: RelationalInference, batch: Batch, types: Optional[Tensor],
 
 def _log_error(predicted: Tensor, y: Tensor, batch: Batch) -> Tensor:
     square = (predicted - y[:, 1:]).square().mean(dim=(1, 2)).double()
-    mean = scatter(square, batch.batch, reduce='mean')
+    mean: Tensor = scatter(square, batch.batch, reduce='mean')
     # A rollout that diverges is infinitely wrong; no error has no logarithm.
     return mean.nan_to_num(math.inf, math.inf).clamp(min=1e-30).log()
 

@@ -25,7 +25,7 @@ import argparse
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Optional, cast
 
 from pyg_fnri.training.cli import errors_in_one_line
 
@@ -124,4 +124,4 @@ def open_systems(module: RelationalInference,
     if not 1 <= number <= len(dataset):
         raise ValueError(f'--num-systems is {number}, but the {args.split} '
                          f'split has 1 to {len(dataset)}.')
-    return dataset[:number]
+    return cast('Systems', dataset[:number])

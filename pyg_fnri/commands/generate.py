@@ -14,7 +14,7 @@ import hashlib
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, cast
 
 from pyg_fnri.training.cli import (OptionParser, SimulatedData,
                                    errors_in_one_line, given)
@@ -31,7 +31,7 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='seed of the simulation [%(default)s]')
     parser.add_fields('systems', SimulatedData,
                       ['name', 'num_particles', 'num_systems', 'split_by'])
-    return parser.parse_args(argv)
+    return cast(argparse.Namespace, parser.parse_args(argv))
 
 
 def main(argv: Optional[list[str]] = None) -> None:
@@ -40,7 +40,7 @@ def main(argv: Optional[list[str]] = None) -> None:
     splits = []
     with errors_in_one_line():
         from pyg_fnri.datasets import ParticleSystems
-        from pyg_fnri.datasets.particle_systems import SPLITS
+        from pyg_fnri.datasets.stored import SPLITS
         for split in SPLITS:
             print(f'{systems.name}, {split} split', file=sys.stderr)
             splits += [

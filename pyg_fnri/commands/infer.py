@@ -71,7 +71,7 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='where results go; made if need be')
     parser.add_argument('--overwrite', action='store_true',
                         help='replace results in --out')
-    args = parser.parse_args(argv)
+    args: argparse.Namespace = parser.parse_args(argv)
     if 'data' not in args:
         parser.error('name the trajectories: pyg-fnri infer FILE --out DIR')
     return args

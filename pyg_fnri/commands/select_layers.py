@@ -22,9 +22,9 @@ import os
 from dataclasses import replace
 from typing import Optional
 
-from pyg_fnri.training.cli import (OptionParser, Recipe, Run, describe_data,
+from pyg_fnri.training.cli import (OptionParser, Run, describe_data,
                                    errors_in_one_line, given, open_splits)
-from pyg_fnri.training.recipes import RECIPES
+from pyg_fnri.training.recipes import RECIPES, Recipe
 
 
 def types(text: str) -> tuple[int, ...]:

@@ -38,7 +38,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Optional
+from typing import Optional, cast
 
 from pyg_fnri.training import RECIPES, Config, Recipe
 from pyg_fnri.training.cli import (OptionParser, Run, describe_data,
@@ -60,7 +60,7 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
         ['num_observed', 'directed', 'out', 'resume', 'overwrite', 'threads'])
     for name, recipe in RECIPES.items():
         parser.add_fields(f'recipe {name}', recipe)
-    return parser.parse_args(argv)
+    return cast(argparse.Namespace, parser.parse_args(argv))
 
 
 def main(argv: Optional[list[str]] = None) -> None:

@@ -3,7 +3,7 @@ import os
 import os.path as osp
 import re
 from glob import glob
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class NRIFolder(StoredSystems):
     @property
     def edge_values(self) -> list[list[float]]:
         """The value in the files of each type of each layer."""
-        return self.facts['edge_values']
+        return cast(list[list[float]], self.facts['edge_values'])
 
     def make(self) -> tuple[Joined, dict[str, Any]]:
         position, velocity = (self._load(kind, self.split)

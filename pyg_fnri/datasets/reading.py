@@ -3,7 +3,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 import numpy as np
 import pandas as pd
@@ -193,7 +193,7 @@ class Reading(ReadingOptions):
         out[:, y] = unit * (cells[:, y] - middle)
         out[:, x] = unit * np.cos(
             np.radians(middle)) * (longitude - np.nanmean(longitude))
-        return out
+        return cast(np.ndarray, out)
 
     def _take_mass(self, recording: Recording) -> Recording:
         values = recording.x[..., -1]

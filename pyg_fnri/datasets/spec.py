@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from glob import glob
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional, Union, cast
 
 from torch_geometric.data import Data, Dataset
 
@@ -71,7 +71,7 @@ def describe_files(data: Any, *, num_observed: Optional[int] = None,
 
 
 def open_dataset(description: Mapping[str, Any], root: str, split: str,
-                 transform: Optional[Callable] = None,
+                 transform: Optional[Callable[..., Any]] = None,
                  data: Any = None) -> Systems:
     """Opens, and if need be makes, what :func:`describe_files` or arguments of
     :class:`~pyg_fnri.datasets.ParticleSystems` describe; `data` is where
@@ -171,13 +171,13 @@ def frame_interval(description: Mapping[str, Any],
     if isinstance(dataset, ParticleSystems):
         return dataset.frame_interval
     if isinstance(dataset, NRIFolder):
-        return description['reading'].get('time_step')
+        return cast(Optional[float], description['reading'].get('time_step'))
     return dataset.time_step
 
 
 def first_half(dataset: Systems) -> int:
     """How many frames are observed, if nothing else is said."""
-    return min(MOST_OBSERVED, dataset._data.x.size(1) // 2)
+    return min(MOST_OBSERVED, int(dataset._data.x.size(1) // 2))
 
 
 def length_unit(dataset: Any) -> str:

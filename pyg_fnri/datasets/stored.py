@@ -168,9 +168,9 @@ class StoredSystems(InMemoryDataset, ABC):
     `pre_filter`, are applied on each opening."""
     def __init__(self, root: str, name: str, split: str, recipe: Mapping[str,
                                                                          Any],
-                 transform: Optional[Callable] = None,
-                 pre_transform: Optional[Callable] = None,
-                 pre_filter: Optional[Callable] = None,
+                 transform: Optional[Callable[..., Any]] = None,
+                 pre_transform: Optional[Callable[..., Any]] = None,
+                 pre_filter: Optional[Callable[..., Any]] = None,
                  force_reload: bool = False) -> None:
         if not re.fullmatch(r'\w[\w.+-]*', name):
             raise ValueError(f'name is {name!r}, but it is to name a folder; '
@@ -219,7 +219,7 @@ class StoredSystems(InMemoryDataset, ABC):
     @property
     def one_way(self) -> str:
         """A sentence on true types that depend on the direction, or empty."""
-        return self.facts.get('one_way', '')
+        return str(self.facts.get('one_way', ''))
 
     @property
     def processed_dir(self) -> str:

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any, Optional, Union, cast
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from pyg_fnri.convert import to_adjacency
 from pyg_fnri.data import fully_connected
 from pyg_fnri.datasets.stored import FORMULA, Name, one_line
 
-Source = Union[str, os.PathLike, pd.DataFrame, np.ndarray, Sequence[Data]]
+Source = Union[str, os.PathLike[str], pd.DataFrame, np.ndarray, Sequence[Data]]
 
 TABLES = ('.csv', '.csv.gz', '.tsv', '.txt', '.parquet')
 ARRAYS = ('.npy', '.npz')
@@ -187,7 +187,7 @@ def numbers(cells: pd.Series) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise ValueError(f'Column {cells.name!r} must hold numbers: '
                          f'{error}.') from error
-    return cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    return cast(np.ndarray, cells.to_numpy(np.float64, na_value=np.nan))
 
 
 def candidate_edges(source: Source,

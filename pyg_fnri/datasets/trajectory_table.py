@@ -3,7 +3,7 @@ import operator
 import os
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 import numpy as np
 from pandas import DataFrame
@@ -124,7 +124,7 @@ class TrajectoryTable(StoredSystems):
     def time_step(self) -> Optional[float]:
         """Between frames, in seconds of dates; of arrays, unless given, that in
         which particles with their velocities move so far, or None."""
-        return self.facts['time_step']
+        return cast(Optional[float], self.facts['time_step'])
 
     def make(self) -> tuple[Joined, dict[str, Any]]:
         recordings, derive = self._reading.read(self._sources['table'])

@@ -199,7 +199,8 @@ class _Row(NamedTuple):
     seen: Tensor
 
     def read(self, distance: Tensor) -> Tensor:
-        return self.law(distance.to(self.law.value))[self.channel].to(distance)
+        value: Tensor = self.law(distance.to(self.law.value))[self.channel]
+        return value.to(distance)
 
     def covariance(self, layer: ForceLawDecoder, distance: Tensor) -> Tensor:
         return law_covariance(layer, self.law, distance)[self.channel]

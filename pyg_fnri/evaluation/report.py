@@ -137,7 +137,8 @@ def print_report(module: RelationalInference, dataset: Systems,
         print(module.verdict)
 
 
-def make_table(title: str, columns: Sequence[str], rows: Mapping[str, Sequence],
+def make_table(title: str, columns: Sequence[str], rows: Mapping[str,
+                                                                 Sequence[Any]],
                form: str = '.3g', bold: Collection[str] = ()) -> Table:
     """A table for the terminal, some rows bold; a dash for None."""
     table = Table(title=title, title_justify='left')
@@ -210,7 +211,8 @@ def _all_layers(metric: Any, scale: float) -> list[Optional[float]]:
 
 def best_metrics(report: Metrics) -> Metrics:
     """Those of the best way to infer graphs."""
-    return [report, *[report[way] for way in BETTER if way in report]][-1]
+    ways: list[Metrics] = [report[way] for way in BETTER if way in report]
+    return [report, *ways][-1]
 
 
 def layer_names(module: RelationalInference,

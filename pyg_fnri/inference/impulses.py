@@ -1,7 +1,7 @@
 """The evidence of force laws, by the impulse of each pair between frames."""
 import copy
 from collections.abc import Sequence
-from typing import Optional
+from typing import Optional, cast
 
 import torch
 from torch import Tensor
@@ -51,7 +51,7 @@ class Transitions:
         self.frame = path.frame
         offset = self._apart(slice(None))
         #: Of pairs, [V, num_transitions, points].
-        self.distance = offset.norm(dim=-1).clamp(
+        self.distance: Tensor = offset.norm(dim=-1).clamp(
             min=shortest_distance(offset.dtype))
         direction = offset / self.distance.unsqueeze(-1)
         self._central = self._times_kernel(direction.unsqueeze(-1))
@@ -78,7 +78,7 @@ class Transitions:
         points]`."""
         if not term.of_sender:
             return self.distance[part]
-        return self._apart(part, term, at_sender).norm(dim=-1)
+        return cast(Tensor, self._apart(part, term, at_sender).norm(dim=-1))
 
     def _times_kernel(self, vectors: Tensor) -> Tensor:
         """Of vectors :obj:`[*, points, D, P]`, :obj:`[*, points, Q * D, P]`."""
@@ -324,4 +324,4 @@ def _centred(value: Tensor) -> Tensor:
 
 
 def shortest_distance(dtype: torch.dtype) -> float:
-    return torch.finfo(dtype).tiny**0.5
+    return float(torch.finfo(dtype).tiny**0.5)

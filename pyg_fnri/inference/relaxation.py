@@ -121,7 +121,7 @@ def relax(search: GraphSearch, evidence: ImpulseEvidence,
 
     A Gaussian is a tensor :obj:`[*, C, C + 1]`: its precision, and in the last
     column its precision times its mean. Sums are products."""
-    choice = search.choice.clone()
+    choice: Tensor = search.choice.clone()
     if start is None:
         start = (annealing[0].prior_weight * search.log_prior).softmax(-1)
     options = search.options.double()
@@ -179,8 +179,9 @@ def whitening(matrix: Tensor) -> Tensor:
     size = matrix.size(-1)
     if size <= 16:
         eye = torch.eye(size, dtype=matrix.dtype, device=matrix.device)
-        factor = torch.linalg.cholesky_ex(matrix).L
-        return torch.linalg.solve_triangular(factor, eye, upper=False)
+        factor: Tensor = torch.linalg.cholesky_ex(matrix).L
+        factor = torch.linalg.solve_triangular(factor, eye, upper=False)
+        return factor
     first, rest = slice(size // 2), slice(size // 2, None)
     out = torch.empty_like(matrix)
     out[:, first, first] = corner = whitening(matrix[:, first, first])

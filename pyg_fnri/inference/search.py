@@ -43,7 +43,7 @@ class GraphSearch:
         self.num_windows = number if latent.shared else 1
         self.num_edges = data.num_edges // self.num_windows
         #: System of each particle, [num_nodes].
-        self.system = self.window[:len(self.window) // self.num_windows]
+        self.system: Tensor = self.window[:len(self.window) // self.num_windows]
         self.num_systems = number // self.num_windows
         self.choices = find_choices(data.edge_index[:, :self.num_edges],
                                     latent.undirected)

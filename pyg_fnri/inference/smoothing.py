@@ -2,7 +2,7 @@
 import copy
 import math
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Optional, cast
 
 import torch
 from torch import Tensor
@@ -159,7 +159,7 @@ class SmoothedTransitions(Transitions):
         return out
 
     def take(self, transitions: slice | Tensor) -> 'SmoothedTransitions':
-        out: Any = super().take(transitions)
+        out = cast(SmoothedTransitions, super().take(transitions))
         out.seen = self.seen[:, transitions]
         return out
 

@@ -235,8 +235,8 @@ class _Judged(NamedTuple):
         system = self.fit.search.window
         width = torch.stack(
             [cauchy_width(part) for part in errors[valid].unbind(-1)])
-        nll = cauchy_nll(errors, width).mean(-1) * valid
-        return scatter(nll.sum(-1), system) / scatter(valid.sum(-1), system)
+        nll = (cauchy_nll(errors, width).mean(-1) * valid).sum(-1)
+        return torch.div(scatter(nll, system), scatter(valid.sum(-1), system))
 
 
 def _judge(model: RelationalAutoEncoder, data: Batch) -> _Judged:

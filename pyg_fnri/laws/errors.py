@@ -67,10 +67,10 @@ def jackknife(rows: Sequence[Tensor], valid: Tensor, unknowns: Tensor,
     found = group.unique().numel()
     if found < 2:
         return unknowns.new_zeros(0, 0)
-    moved = torch.linalg.solve(normal - whole, slope)
+    moved: Tensor = torch.linalg.solve(normal - whole, slope)
     moved = moved - moved.sum(0) / found
     moved[slope.eq(0).all(-1)] = 0
-    return (moved * ((found - 1) / found)**0.5).to(unknowns.dtype)
+    return (moved * float(((found - 1) / found)**0.5)).to(unknowns.dtype)
 
 
 def law_covariance(layer: ForceLawDecoder, law: ForceLaw,

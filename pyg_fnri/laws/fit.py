@@ -296,7 +296,7 @@ class LawFit:
 def mean_by_system(total: Tensor, count: Tensor, system: Tensor) -> Tensor:
     """The mean over the transitions of each system that has any."""
     count = scatter(count.to(total), system)
-    return (scatter(total, system) / count)[count > 0]
+    return torch.div(scatter(total, system), count)[count > 0]
 
 
 @torch.no_grad()
@@ -463,7 +463,7 @@ def _by_pairs(layer: ForceLawDecoder, transitions: Transitions) -> Tensor:
     if 'own-rate' in layer.terms:
         parts = parts - parts.mean(1, keepdim=True)
     rows = parts.flatten(0, 2).double()
-    found = torch.linalg.lstsq(rows[:, 1:], rows[:, :1]).solution
+    found: Tensor = torch.linalg.lstsq(rows[:, 1:], rows[:, :1]).solution
     return parts[..., 0] - (parts[..., 1:] @ found.to(parts)).squeeze(-1)
 
 

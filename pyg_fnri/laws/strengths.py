@@ -219,12 +219,14 @@ def _prior(num_knots: int, fixed: Tensor) -> Tensor:
     """Laws that bend little, and some strengths that are fixed."""
     bend = torch.eye(num_knots).diff(n=2, dim=0).double().to(
         fixed.device) / BEND
-    return torch.block_diag(bend.T @ bend, torch.diag(FIXED * fixed.double()))
+    out: Tensor = torch.block_diag(bend.T @ bend,
+                                   torch.diag(FIXED * fixed.double()))
+    return out
 
 
 def _size(change: Tensor) -> Tensor:
     """Root mean squares of each particle's shifts, and of its impulses."""
-    parts = change.unflatten(-1, (2, -1))
+    parts: Tensor = change.unflatten(-1, (2, -1))
     size = parts.square().mean((1, 3), keepdim=True).sqrt()
     return size.expand(-1, -1, -1, parts.size(-1)).flatten(2)
 
@@ -232,5 +234,5 @@ def _size(change: Tensor) -> Tensor:
 def _solve(matrix: Tensor, right: Tensor) -> Tensor:
     unit = matrix.diagonal().rsqrt()
     right = right * (unit if right.dim() == 1 else unit[:, None])
-    out = torch.linalg.solve(matrix * unit * unit[:, None], right)
+    out: Tensor = torch.linalg.solve(matrix * unit * unit[:, None], right)
     return out * (unit if right.dim() == 1 else unit[:, None])

@@ -113,7 +113,7 @@ def relabelling_consistency(
         if len(batch[0])
     ])
     overall = best_relabelling(confusions.sum(0), *sizes)
-    found: Counter = Counter()
+    found: Counter[str] = Counter()
     num_agreeing = 0
     for confusion in confusions:
         best = best_relabelling(confusion, *sizes)

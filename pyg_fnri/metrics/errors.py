@@ -1,6 +1,6 @@
 """Errors of rollouts and of force laws, and baselines without any model."""
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -71,7 +71,8 @@ def relative_law_error(distance: Any, learned: Any, true: Any,
                          f'true ones {true.shape}; give one for each.')
     at = supported_distances(distance, seen)
     error = np.abs(interpolate(distance, learned - true, at)).sum(axis=-1)
-    return error / np.abs(interpolate(distance, true, at)).sum(axis=-1)
+    return cast(np.ndarray,
+                error / np.abs(interpolate(distance, true, at)).sum(axis=-1))
 
 
 def supported_distances(distance: Any, seen: Any) -> np.ndarray:
@@ -82,7 +83,7 @@ def supported_distances(distance: Any, seen: Any) -> np.ndarray:
         raise ValueError('distance must increase; sort it and the laws.')
     low = max(np.quantile(seen, 0.01, method='lower'), distance[0])
     high = min(np.quantile(seen, 0.99, method='higher'), distance[-1])
-    return seen[(seen >= low) & (seen <= high)]
+    return cast(np.ndarray, seen[(seen >= low) & (seen <= high)])
 
 
 def interpolate(distance: np.ndarray, laws: np.ndarray,

@@ -88,7 +88,7 @@ def detection(probabilities: Tensor,
 def posterior_entropy(probabilities: Tensor) -> Tensor:
     r"""The mean entropy of one layer's types, :math:`- \sum_k q_k \log q_k`
     in nats, of :obj:`[num_edges, K]`; :math:`\log K` at most."""
-    return torch.special.entr(probabilities.double()).sum(-1).mean()
+    return torch.mean(torch.special.entr(probabilities.double()).sum(-1))
 
 
 def asymmetric_share(edge_type: Tensor, reverse: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import permutations, product
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, cast
 
 import torch
 from torch import Tensor
@@ -90,8 +90,8 @@ class Relabelling(NamedTuple):
         """The decoder's channel for each true type but null types; None where
         a type has no channel, or a channel several types."""
         def alone(sizes: Sequence[int]) -> Tensor:
-            return torch.block_diag(
-                *[torch.arange(1, k).view(-1, 1) for k in sizes])
+            blocks = [torch.arange(1, k).view(-1, 1) for k in sizes]
+            return cast(Tensor, torch.block_diag(*blocks))
 
         found = self(alone(self.predicted_edge_types)).tolist()
         wanted = alone([max(types) + 1 for types in zip(*self.table)]).tolist()

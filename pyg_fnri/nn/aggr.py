@@ -19,7 +19,8 @@ class ScatterSum(Aggregation):
     def forward(self, x: Tensor, index: Optional[Tensor] = None,
                 ptr: Optional[Tensor] = None, dim_size: Optional[int] = None,
                 dim: int = -2) -> Tensor:
-        if (torch_scatter is not None and x.is_cuda
-                and not torch.compiler.is_compiling()):
-            return torch_scatter.scatter_sum(x, index, dim, dim_size=dim_size)
-        return scatter(x, index, dim, dim_size, reduce='sum')
+        fast = (torch_scatter is not None and x.is_cuda
+                and not torch.compiler.is_compiling())
+        add = torch_scatter.scatter_sum if fast else scatter
+        out: Tensor = add(x, index, dim, dim_size=dim_size)
+        return out

@@ -46,7 +46,7 @@ class RolloutDecoder(Decoder):
     the :obj:`layer`, from the true state every :obj:`pred_steps` steps (the
     paper's :math:`M`)."""
     def step(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
-        return x + self.layer(x, edge_index, edge_attr)
+        return torch.add(x, self.layer(x, edge_index, edge_attr))
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                 pred_steps: int = 1) -> Tensor:

@@ -29,8 +29,8 @@ class BatchNorm(torch.nn.BatchNorm1d):
             known.running_var.lerp_(var * number / (number - 1), self.momentum)
             known.num_batches_tracked += 1
         scale = self.weight * torch.rsqrt(var + self.eps)
-        out = centred * scale.unsqueeze(1) + self.bias.unsqueeze(1)
-        return out.unflatten(1, [len(x), *x.shape[2:]]).transpose(0, 1)
+        out: Tensor = centred * scale.unsqueeze(1) + self.bias.unsqueeze(1)
+        return out.view(len(out), len(x), *x.shape[2:]).transpose(0, 1)
 
 
 class MLP(torch.nn.Module):
@@ -55,9 +55,9 @@ class MLP(torch.nn.Module):
             # Of no row at all, batch norm would take a mean of NaN and keep it.
             raise ValueError(f"Training needs at least two nodes and edges, "
                              f"but got {x.size(0)}; use larger batches.")
-        x = F.elu(self.lin1(x))
-        x = F.dropout(x, self.dropout, self.training)
-        return self.norm(F.elu(self.lin2(x)))
+        x = F.dropout(F.elu(self.lin1(x)), self.dropout, self.training)
+        x = self.norm(F.elu(self.lin2(x)))
+        return x
 
 
 class Encoder(MessagePassing):
@@ -118,8 +118,8 @@ class Encoder(MessagePassing):
         h = self.node_mlp2(h / num_particles.unsqueeze(-1))
         # edge_updater_type: (x: Tensor)
         pair = self.edge_updater(edge_index, x=h)
-        h_edge = self.edge_mlp2(torch.cat([pair, h_edge], dim=-1))
-        return self.lin(h_edge)
+        h_edge = self.lin(self.edge_mlp2(torch.cat([pair, h_edge], dim=-1)))
+        return h_edge
 
     def edge_update(self, x_i: Tensor, x_j: Tensor) -> Tensor:
         # Receiver first, as in the authors' code.
@@ -182,7 +182,7 @@ class TrajectoryCNN(torch.nn.Module):
         h = F.max_pool1d(h, kernel_size=2)
         h = self.norm2(F.relu(self.conv2(h)))
         attention = self.conv_score(h).softmax(-1)  # [num_edges, 1, T']
-        return (attention * self.conv_value(h)).sum(-1)
+        return torch.sum(attention * self.conv_value(h), -1)
 
 
 class CNNEncoder(Encoder):

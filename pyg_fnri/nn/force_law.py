@@ -233,8 +233,8 @@ class ForceLawDecoder(MessagePassing):
 
     def node_terms(self) -> list[tuple[NodeTerm, Tensor]]:
         """Terms of particles with their coefficients."""
-        out: Any = [(Term.known[name](), value)
-                    for name, value in self.coefficients.items()]
+        out: list[Any] = [(Term.known[name](), value)
+                          for name, value in self.coefficients.items()]
         return out
 
     def tables(self) -> list[ForceLaw]:
@@ -252,9 +252,8 @@ class ForceLawDecoder(MessagePassing):
         tables = self.spread[:, :num_channels * sum(sizes)]
         number = [table is law for table in self.tables()].index(True)
         start = sum(sizes[:number])
-        own = tables.unflatten(1,
-                               (num_channels, -1))[...,
-                                                   start:start + sizes[number]]
+        end = start + sizes[number]
+        own: Tensor = tables.unflatten(1, (num_channels, -1))[..., start:end]
         return own.reshape(-1, *law.value.size())
 
     def coefficient_errors(self) -> dict[str, Tensor]:
@@ -281,14 +280,14 @@ class ForceLawDecoder(MessagePassing):
             force = self._force(position, velocity + step / 2 * force,
                                 edge_index, edge_attr)
             velocity = velocity + step / 2 * force
-        return self.scaling(torch.cat([position, velocity], dim=-1)) - x
+        return torch.sub(self.scaling(torch.cat([position, velocity], -1)), x)
 
     def _force(self, position: Tensor, velocity: Tensor, edge_index: Tensor,
                edge_attr: Tensor) -> Tensor:
         # propagate_type: (position: Tensor, velocity: Tensor,
         # edge_attr: Tensor)
-        out = self.propagate(edge_index, position=position, velocity=velocity,
-                             edge_attr=edge_attr)
+        out: Tensor = self.propagate(edge_index, position=position,
+                                     velocity=velocity, edge_attr=edge_attr)
         for term, value in self.node_terms():
             out = out + term.vectors(position, velocity) @ value
         return out
@@ -307,7 +306,7 @@ class ForceLawDecoder(MessagePassing):
         weight = edge_attr.t()[(..., ) + (None, ) * (distance.dim() - 1)]
         # Central forces need no vectors of length one.
         force = (weight * self.law(distance)).sum(0)  # [num_edges, (T,)]
-        out = (force / distance).unsqueeze(-1) * offset
+        out: Tensor = (force / distance).unsqueeze(-1) * offset
         for term, table in self.pair_terms()[1:]:
             apart = position_j if term.of_sender else offset
             law = table(apart.norm(dim=-1)).unflatten(0, (len(weight), -1))

@@ -170,7 +170,7 @@ class CategoricalLatent(Latent):
         return torch.stack(kl, dim=-1)
 
     def _split(self, logits: Tensor) -> Sequence[Tensor]:
-        return logits.split(self.num_edge_types, dim=-1)
+        return tuple(logits.split(self.num_edge_types, dim=-1))
 
 
 class SigmoidLatent(Latent):
@@ -210,7 +210,7 @@ class SigmoidLatent(Latent):
         return torch.stack([part.sum(-1) for part in self._split(loss)], -1)
 
     def _split(self, logits: Tensor) -> Sequence[Tensor]:
-        return logits.split([k - 1 for k in self.num_edge_types], dim=-1)
+        return torch.split(logits, [k - 1 for k in self.num_edge_types], -1)
 
 
 def most_probable(posterior: Sequence[Tensor]) -> Tensor:
@@ -222,7 +222,7 @@ def reverse_edges(edge_index: Tensor) -> Tensor:
     """The place of each edge's reverse, or its own where there is none."""
     sender, receiver = edge_index
     if edge_index.numel() == 0:
-        return sender
+        return edge_index[0]
     num_nodes = edge_index.max() + 1
     key, order = (sender * num_nodes + receiver).sort()
     reverse = receiver * num_nodes + sender

@@ -101,15 +101,16 @@ class LinearStep(torch.nn.Module):
     def forward(self, x: Tensor, residual: Optional[Tensor] = None) -> Tensor:
         """The next states; a :obj:`residual`, in units of the scale, is added
         before walls act."""
-        out = x + F.linear(x, self.weight, self.bias)
+        out: Tensor = x + F.linear(x, self.weight, self.bias)
         if residual is not None:
             out = torch.addcmul(out, residual, self.scale)
-        return self.walls(out)
+        out = self.walls(out)
+        return out
 
     def residual(self, x: Tensor) -> Tensor:
         """What the step leaves over, in units of its scale, :obj:`[num_nodes,
         T - 1, num_features]`."""
-        return (x[:, 1:] - self(x[:, :-1])) / self.scale
+        return torch.sub(x[:, 1:], self(x[:, :-1])) / self.scale
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> 'LinearStep':
@@ -188,7 +189,8 @@ class ResidualEncoder(torch.nn.Module):
         check_trajectories(x, num_steps, self.linear_step.num_features)
         residual = self.linear_step.residual(x)
         residual = residual.abs().log1p().copysign(residual)
-        return self.encoder(torch.cat([x[:, :-1], residual], -1), edge_index)
+        x = self.encoder(torch.cat([x[:, :-1], residual], -1), edge_index)
+        return x
 
 
 def _least_squares(state: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

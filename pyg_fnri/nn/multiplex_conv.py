@@ -56,7 +56,8 @@ class MultiplexConv(MessagePassing):
         check_edge_attr(edge_attr, edge_index, self.edge_dim)
         # propagate_type: (x: Tensor, edge_attr: Tensor)
         out = self.propagate(edge_index, x=x, edge_attr=edge_attr)
-        return self.node_mlp(torch.cat([x, out], dim=-1))
+        x = self.node_mlp(torch.cat([x, out], dim=-1))
+        return x
 
     def message(self, x_i: Tensor, x_j: Tensor, edge_attr: Tensor) -> Tensor:
         pair = torch.cat([x_i, x_j], dim=-1)  # [num_edges, (T,) 2 * F]

@@ -132,7 +132,7 @@ class RateLawDecoder(ForceLawDecoder):
             first = rate(position)
         out = [position.cos(), position.sin()] if self.circle else [position]
         out += [first] * self.measured + [constants]
-        return self.scaling(torch.cat(out, dim=-1)) - x
+        return torch.sub(self.scaling(torch.cat(out, dim=-1)), x)
 
 
 def rate_laws(num_channels: int, scaling: Scaling, circle: bool = False,

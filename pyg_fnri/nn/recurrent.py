@@ -109,7 +109,8 @@ class RecurrentDecoder(Decoder):
     def one_step(self, x: Tensor, edge_index: Tensor,
                  edge_attr: Tensor) -> Tensor:
         # The memory of a frame is made by all frames before.
-        return self(x, edge_index, edge_attr, pred_steps=1)
+        x = self(x, edge_index, edge_attr, pred_steps=1)
+        return x
 
     def predict(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor,
                 num_steps: int) -> Tensor:

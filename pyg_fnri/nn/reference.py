@@ -11,7 +11,7 @@ from pyg_fnri.nn.decoder import RolloutDecoder
 from pyg_fnri.nn.models import MODELS, NRI
 from pyg_fnri.nn.multiplex_conv import MultiplexConv
 
-File = Union[str, os.PathLike]
+File = Union[str, os.PathLike[str]]
 
 # Their names of an encoder's parts, and ours.
 NAMES = {

@@ -82,14 +82,14 @@ class StandardScaling(Scaling):
 def split_quantities(x: Tensor) -> Sequence[Tensor]:
     """Positions and velocities; of an odd number, each feature by itself."""
     num_features = x.size(-1)
-    return x.split(num_features // 2 if num_features % 2 == 0 else 1, dim=-1)
+    return torch.split(x, num_features // 2 if num_features % 2 == 0 else 1, -1)
 
 
 def known_masses(data: Data) -> Optional[Tensor]:
     """The masses :obj:`data.mass`, :obj:`[num_nodes]`, or None where not given.
     In kg, laws are in N; in units of a typical mass, in which networks learn
     best, they are accelerations of a typical particle."""
-    mass = data.get('mass')
+    mass: Optional[Tensor] = data.get('mass')
     if mass is None:
         return None
     if mass.size() != data.x.size()[:1]:

@@ -216,4 +216,4 @@ def turned(vector: Tensor) -> Tensor:
 
 def _length(vector: Tensor) -> Tensor:
     least = torch.finfo(vector.dtype).tiny**0.5
-    return vector.norm(dim=-1, keepdim=True).clamp(min=least)
+    return torch.clamp(vector.norm(dim=-1, keepdim=True), min=least)

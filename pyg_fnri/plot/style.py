@@ -35,7 +35,7 @@ MOST_LETTERS = 3
 
 def plain(name: Any) -> str:
     """A name as it is, dollars included, for Matplotlib."""
-    return readable(str(name)).replace('$', r'\$')
+    return str(readable(str(name))).replace('$', r'\$')
 
 
 def layer_color(layer: int) -> str:

@@ -26,6 +26,7 @@ NO_DISTANCE = 1e-160
 # loop from being vectorised. Neither fast-math nor fused multiply-add, so that
 # every vector width gives the same bytes.
 compiled = njit(error_model='numpy', nogil=True)
+Compiled = Callable[..., float]
 
 
 class Trajectories(NamedTuple):
@@ -166,7 +167,7 @@ def in_threads(function: Callable[[int], None], starts: range,
             raise
 
 
-def compile_force(force: Force) -> Tuple[Callable, Any]:
+def compile_force(force: Force) -> Tuple[Compiled, Any]:
     """A force's compiled magnitude, and the constants in place of `self`."""
     cls = type(force)
     names = [field.name for field in fields(force)]  # type: ignore[arg-type]
@@ -189,9 +190,9 @@ def compile_force(force: Force) -> Tuple[Callable, Any]:
 
 @cache
 def compile_time_loop(classes: Tuple[Type[Force], ...],
-                      num_dimensions: int) -> Callable:
+                      num_dimensions: int) -> Callable[..., None]:
     """Constant dimensions make the innermost loop one that LLVM vectorises."""
-    total_magnitude: Callable = _no_force
+    total_magnitude: Compiled = _no_force
     for index, cls in enumerate(classes):
         total_magnitude = _add_force(total_magnitude, _compile_magnitude(cls),
                                      index)
@@ -264,7 +265,7 @@ def _no_force(parameters, interacts, distance):  # type: ignore[no-untyped-def]
     return 0.0
 
 
-def _add_force(previous: Callable, magnitude: Callable, index: int) -> Callable:
+def _add_force(previous: Compiled, magnitude: Compiled, index: int) -> Compiled:
     """Adds a force: numba has no loop over values of different types."""
     bit = 1 << index
 
@@ -280,7 +281,7 @@ def _add_force(previous: Callable, magnitude: Callable, index: int) -> Callable:
     return total_magnitude
 
 
-def _is_outdated(magnitude: Callable, constants: Any, force: Force) -> bool:
+def _is_outdated(magnitude: Compiled, constants: Any, force: Force) -> bool:
     """Whether what a force's code takes from elsewhere changed since."""
     for distance in np.geomspace(0.05, 14, 16).tolist():
         try:

@@ -2,7 +2,7 @@
 depend on the number of systems."""
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Callable, Sequence, Tuple
+from typing import Any, Callable, Sequence, Tuple, cast
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Force(ABC):
         count = rng.integers(0, len(receiver), num_systems, endpoint=True)
         interacts = np.zeros((num_systems, num_particles, num_particles), bool)
         interacts[:, receiver, sender] = rank < count[:, None]
-        return interacts | interacts.transpose(0, 2, 1)
+        return cast(np.ndarray, interacts | interacts.transpose(0, 2, 1))
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ class SoftCharge(Force):
 
     def magnitude(self, distance: float) -> float:
         square = distance**2 + self.softening**2
-        return self.strength * distance / (square * np.sqrt(square))
+        cube: float = square * np.sqrt(square)
+        return self.strength * distance / cube
 
 
 def _random_ranks(rng: np.random.Generator, num_systems: int,
@@ -125,7 +126,7 @@ def draw_velocities(seed: int, shape: Tuple[int, int, int],
     def draw(rng: np.random.Generator, num_systems: int) -> np.ndarray:
         direction = rng.standard_normal((num_systems, *shape[1:]))
         norm = np.linalg.norm(direction, axis=-1, keepdims=True)
-        return speed * direction / norm
+        return cast(np.ndarray, speed * direction / norm)
 
     return in_streams(draw, seed, 1, shape[0])
 
@@ -146,7 +147,7 @@ def draw_interactions(seed: int, forces: Sequence[Force], num_systems: int,
 
 def check_graphs(name: str, value: Any, shape: Tuple[int, ...]) -> np.ndarray:
     graphs = np.asarray(value)
-    interacts = graphs == 1
+    interacts: np.ndarray = graphs == 1
     if (graphs.shape != shape or not (interacts | (graphs == 0)).all()
             or interacts.diagonal(axis1=-2, axis2=-1).any()
             or (interacts != interacts.swapaxes(-2, -1)).any()):
@@ -176,7 +177,7 @@ def graph_keys(edge_types: np.ndarray) -> np.ndarray:
         seen = _mix(colour) @ bond.swapaxes(1, 2)
         colour = _mix(colour + _mix(seen))
     rooted = _mix(colour).sum(-1, dtype=np.uint64)
-    return _mix(rooted).sum(-1, dtype=np.uint64)
+    return cast(np.ndarray, _mix(rooted).sum(-1, dtype=np.uint64))
 
 
 def _mix(number: np.ndarray) -> np.ndarray:
@@ -184,4 +185,4 @@ def _mix(number: np.ndarray) -> np.ndarray:
     number = number + np.uint64(0x9E3779B97F4A7C15)
     number = (number ^ number >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     number = (number ^ number >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return number ^ number >> np.uint64(31)
+    return cast(np.ndarray, number ^ number >> np.uint64(31))

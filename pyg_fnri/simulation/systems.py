@@ -3,7 +3,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, List, Mapping, Optional, Tuple, cast
 
 import numpy as np
 
@@ -160,7 +160,7 @@ class SignedCharges(Newtonian):
         sign = in_streams(
             lambda rng, size: rng.integers(0, 2, (size, num_particles)), seed,
             2, num_systems)
-        types = 1 + (sign[:, :, None] != sign[:, None, :])
+        types: np.ndarray = 1 + (sign[:, :, None] != sign[:, None, :])
         types[:, np.arange(num_particles), np.arange(num_particles)] = 0
         return types[:, None]
 
@@ -191,7 +191,7 @@ class SignedCharges(Newtonian):
             for graph, force in zip(graphs.swapaxes(0, 1), self.forces))
         # Zero at zero distance, where there is no direction.
         slope = magnitude / np.maximum(distance, NO_DISTANCE)
-        return np.einsum('sij,sijd->sid', slope, difference)
+        return cast(np.ndarray, np.einsum('sij,sijd->sid', slope, difference))
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ def only_layer(edge_types: np.ndarray, num_types: int) -> np.ndarray:
             axis1=1, axis2=2).any():
         raise ValueError(f'edge_types must be from 0 to {num_types - 1}, and 0 '
                          f'on the diagonal')
-    return types
+    return cast(np.ndarray, types)
 
 
 @dataclass(frozen=True)

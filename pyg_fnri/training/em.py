@@ -11,7 +11,7 @@ import pandas as pd
 import rich
 import rich.progress
 import torch
-from pytorch_lightning.utilities.rank_zero import rank_zero_only
+from pytorch_lightning.utilities import rank_zero_only
 
 from pyg_fnri.datasets.spec import Systems, box_half_width, frame_interval
 from pyg_fnri.datasets.stored import write_picture, write_table, write_text

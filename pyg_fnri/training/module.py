@@ -81,7 +81,7 @@ class RelationalInference(pl.LightningModule):
         if self.target not in batch:
             raise ValueError(f"These systems have no graph {self.target}; "
                              f"train without it, by the regime 'learned'.")
-        types = batch[self.target]
+        types: Tensor = batch[self.target]
         if self.target != 'edge_label' or (self.model.latent.num_layers == len(
                 self.config.num_edge_types)):
             return types

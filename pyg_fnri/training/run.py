@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Optional
 
-from pytorch_lightning.utilities.rank_zero import rank_zero_only
+from pytorch_lightning.utilities import rank_zero_only
 from torch_geometric.data import InMemoryDataset
 
 from pyg_fnri.datasets.spec import check_directions

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 import pandas as pd
 import pytorch_lightning as pl
@@ -86,7 +86,7 @@ def make_trainer(module: RelationalInference, num_systems: int, out: str,
                                                  recipe.max_epochs * num_steps,
                                                  recipe.max_steps) if n > 0)
     trainer.log_every_n_steps = min(50, trainer.val_check_interval)
-    return trainer
+    return cast(pl.Trainer, trainer)
 
 
 def train_module(trainer: pl.Trainer, module: RelationalInference,
