@@ -57,6 +57,7 @@ def test_list_prints_commands_that_name_the_same_cells(capsys):
     assert all(line.endswith('--scale paper') for line in lines)
 
 
+@pytest.mark.slow
 def test_a_cell_is_trained_and_measured_once(run, places, capsys):
     base, arguments = places
     path, found = run(CELL)

@@ -26,6 +26,7 @@ def discover(kind, num_systems=24, noise=0.0, **kwargs):
     return module, data, found.steps
 
 
+@pytest.mark.slow
 def test_what_systems_have_besides_central_laws_stays():
     module, data, steps = discover(Kind(TWO[:1], plus(outside.drag)), 16,
                                    max_starts=2, terms=('drag', 'field'))
