@@ -59,7 +59,7 @@ def test_what_is_missing_is_named(make_model, system, name):
     other.decoder = model.decoder
     edge_type = refine(other, val, num_restarts=0).edge_type
     first, *_ = missing_from_laws(other, val, edge_type)
-    assert first.name == name and first.size > 0.05
+    assert first.name == name and first.size > 0.04
     assert Term.known[name].what in str(first)
 
 

@@ -84,8 +84,7 @@ def test_gravity_is_told_from_other_forces_of_known_masses():
     distance = torch.linspace(0.3, 2.0, 20)
     torch.testing.assert_close(
         module.model.decoder.layer.law(distance)[0],
-        torch.from_numpy(outside.pull_softly(distance.numpy())), atol=0.02,
-        rtol=0.02)
+        torch.from_numpy(outside.soft(distance.numpy())), atol=0.02, rtol=0.02)
     found = refine(module.model, data)
     assert torch.equal(found.edge_type, data.edge_label)
     # Predictions know of it.
