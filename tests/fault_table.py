@@ -2,7 +2,8 @@
 import os
 from pathlib import Path
 
-HEAD = ('fault', 'number', 'lost', 'half written', 'wrong', 'noticed', 'equal')
+HEAD = ('fault', 'number', 'lost', 'half written', 'wrong', 'tracebacks',
+        'noticed', 'equal')
 
 
 def record(fault, **counts):
@@ -17,8 +18,9 @@ def record(fault, **counts):
         rows = {line for line in rows if not line.startswith(start)}
         text = [line for line in lines if line[:1] != '|']
         path.write_text('\n'.join([
-            *text, _line(HEAD), '|---' * len(HEAD) + '|',
-            *sorted({*rows, _line(row)})
+            *text,
+            _line(HEAD), '|---' * len(HEAD) +
+            '|', *sorted({*rows, _line(row)})
         ]) + '\n')
 
 
