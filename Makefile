@@ -37,8 +37,9 @@ test: $(VENV)/.installed  ## Run the tests
 test-slow: $(VENV)/.recordings  ## Run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
-test-faults: $(VENV)/.installed  ## Kill runs and writes at random, and see what is left
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow -s tests/test_faults.py tests/training/test_faults.py
+test-faults: $(VENV)/.installed  ## Kill runs and writes, damage files, and see what is left
+	OMP_NUM_THREADS=1 FAULTS=results/faults.md $(BIN)/python -m pytest -m "slow or not slow" -s \
+	    tests/test_faults.py tests/training/test_faults.py
 
 coverage: $(VENV)/.installed  ## Say which lines the tests run
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report term:skip-covered

@@ -27,8 +27,8 @@ from pyg_fnri.datasets.spec import (MOST_OBSERVED, OWN_UNIT, Systems, UserData,
                                     first_half, frame_interval,
                                     remembered_reading)
 from pyg_fnri.datasets.stored import (check_choice, check_writable, loaded,
-                                      write_table, write_tensors, write_text,
-                                      written_together)
+                                      put_in_place, write_table, write_tensors,
+                                      write_text, written_together)
 from pyg_fnri.evaluation.evaluate import roll_out
 from pyg_fnri.evaluation.law_curves import LawCurves, law_curves
 from pyg_fnri.evaluation.page import describe, make_page, make_summary
@@ -90,6 +90,7 @@ def load(path: Union[str, os.PathLike[str]]) -> 'GraphEstimator':
     graphs of other systems by."""
     if not os.path.isdir(path):
         return GraphEstimator()._of(load_checkpoint(os.fspath(path)))
+    put_in_place(os.fspath(path), RESULTS)
     module = load_checkpoint(os.path.join(path, MODEL))
     with loaded(os.path.join(path, SYSTEMS), 'infer graphs again') as stored:
         out = GraphEstimator(**stored['settings'])._of(module)
@@ -494,6 +495,7 @@ class GraphEstimator:
 
 def present_results(out: str) -> list[str]:
     """The files of a result that are in a folder."""
+    put_in_place(out, RESULTS)
     return [name for name in RESULTS if os.path.exists(os.path.join(out, name))]
 
 

@@ -1,28 +1,45 @@
 """Files that were damaged, or made to harm: noticed, or read as before."""
+import csv
+import gzip
 import pickle
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from fault_table import record
+from pyarrow.parquet import read_table as read_parquet
 from small_training import assert_same_state, make_config
 
 from pyg_fnri import load
 from pyg_fnri.datasets import NRIFolder, TrajectoryTable
+from pyg_fnri.datasets.tables import as_name
 from pyg_fnri.nn.reference import from_reference_checkpoint
 from pyg_fnri.training import build_module, load_checkpoint, save_checkpoint
 from pyg_fnri.training.trainer import WholeFiles
 
-#: Bits that are flipped in a file, and how many files of a kind are mutated.
-NUM_FLIPS, NUM_MUTATED = 300, 150
+#: Bits that are flipped in a file; files that are mutated, of each kind.
+NUM_FLIPS, NUM_BINARIES, NUM_CELLS = 300, 100, 250
+TABLES = {
+    'x.csv': 250,
+    'x.csv.gz': 50,
+    'x.parquet': 250,
+    'x.npy': NUM_BINARIES,
+    'x.npz': NUM_BINARIES
+}
 #: What a command ends with in one line.
 SENTENCES = (ImportError, OSError, RuntimeError, TypeError, ValueError)
 X = np.random.default_rng(0).normal(size=(3, 12, 4)).cumsum(1)
 SPICE = [
     b'nan', b'-', b'1e308', b',', b'\n', b'"', b'\xff', b'\0', b'inf', b';',
     b'99999999999999999999', b'\xe2\x80\x8b', b'"\n"'
+]
+CELLS = [
+    None, np.nan, np.inf, -1e308, 1e39, True, '', 'nan', 'a', '1.0', '1,5',
+    '2024-05-31', ' 1', 10**30, '0x1f', '1e3', '\u0661', 'b\n', '-0', 7
 ]
 FRAME = pd.DataFrame({
     'time': np.tile(np.arange(12), 3),
@@ -52,35 +69,75 @@ def files(tmp_path_factory):
     return {'systems': Path(systems), 'checkpoint': root / 'a.ckpt'}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('kind', ['systems', 'checkpoint'])
-def test_flipped_bits_are_noticed_or_change_nothing(files, kind):
-    path = files[kind]
-    whole, noticed, rng = path.read_bytes(), 0, np.random.default_rng(1)
-    opened = {'systems': open_systems, 'checkpoint': load_checkpoint}[kind]
-    first = opened(str(path))
-    for number in range(NUM_FLIPS):
-        # Half of them where tensors are the least: in the directory.
-        start = 0 if number % 2 else len(whole) - 4_000
-        place = rng.integers(start, len(whole))
-        part = bytearray(whole)
-        part[place] ^= 1 << int(rng.integers(8))
-        path.write_bytes(part)
-        try:
-            again = opened(str(path))
-        except ValueError as error:
-            assert str(path) in str(error) and '\n' not in str(error)
-            noticed += 1
-            continue
-        if kind == 'systems':
-            assert again.facts == first.facts
-            assert_same_state(again._data.to_dict(), first._data.to_dict())
+def flip(whole, number, rng):
+    """One bit; half of them where tensors are the least: in the directory."""
+    part = bytearray(whole)
+    place = rng.integers(0 if number % 2 else len(whole) - 4_000, len(whole))
+    part[place] ^= 1 << int(rng.integers(8))
+    return part
+
+
+def mutate(whole, number, rng):
+    part = bytearray(whole)
+    for place in rng.integers(len(part), size=rng.integers(1, 4)):
+        how = rng.integers(4)
+        if how == 0:
+            part[place % len(part)] = rng.integers(256)
+        elif how == 1:
+            del part[place:place + rng.integers(1, 9)]
+        elif how == 2:
+            part[place:place] = rng.choice(SPICE)
         else:
-            assert again.config == first.config
-            assert_same_state(again.state_dict(), first.state_dict())
-    path.write_bytes(whole)
-    print(f'\n{kind}: of {NUM_FLIPS} bits flipped, {noticed} were noticed, '
-          f'{NUM_FLIPS - noticed} change nothing')
+            part[place:place] = part[:place][-20:]
+    return part
+
+
+def tried(fault, number, path, write, opened, is_right):
+    """Opens a file that was damaged in a number of ways: it is right, as far as
+    it tells, or refused in one sentence."""
+    counts = dict(wrong=0, tracebacks=0, noticed=0, equal=0)
+    for k in range(number):
+        write(k)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            try:
+                found = opened(path)
+                came = 'equal' if is_right(found) else 'wrong'
+            except SENTENCES as error:
+                one = str(error) and '\n' not in str(error)
+                came = 'noticed' if one else 'tracebacks'
+            except Exception as error:
+                came = 'tracebacks'
+                print(f'{path}, {k}: {error!r}')
+        counts[came] += 1
+    record(fault, number=number, **counts)
+    assert counts['wrong'] == counts['tracebacks'] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('damage, number', [(flip, NUM_FLIPS),
+                                            (mutate, NUM_BINARIES)])
+@pytest.mark.parametrize('kind', ['systems', 'checkpoint'])
+def test_damage_is_noticed_or_changes_nothing(files, kind, damage, number):
+    path, rng = files[kind], np.random.default_rng(1)
+    whole = path.read_bytes()
+    opened = {'systems': open_systems, 'checkpoint': load_checkpoint}[kind]
+    state = {
+        'systems': lambda found: (found.facts, found._data.to_dict()),
+        'checkpoint': lambda found: (found.config, found.state_dict())
+    }[kind]
+    facts, tensors = state(opened(path))
+
+    def is_right(found):
+        assert_same_state(state(found)[1], tensors)
+        return state(found)[0] == facts
+
+    try:
+        tried(f'{damage.__name__} {path.suffix}', number, path,
+              lambda k: path.write_bytes(damage(whole, k, rng)), opened,
+              is_right)
+    finally:
+        path.write_bytes(whole)
 
 
 class Touch:
@@ -152,39 +209,92 @@ def test_no_code_in_files_is_run(files, tmp_path):
             opened(path)
         assert not touched.exists(), (name, write)
     files['systems'].write_bytes((tmp_path / 'kept').read_bytes())
-    print(f'\nof {len(CODE)} kinds of code in files, 0 were run')
+    record('code in files', number=len(CODE), wrong=0, noticed=len(CODE))
+
+
+def rows_of(path):
+    """The rows of a table, as others read them."""
+    if path.suffix == '.parquet':
+        return read_parquet(path).to_pylist()
+    with {
+            '.gz': gzip.open
+    }.get(path.suffix, open)(path, 'rt', encoding='utf-8', errors='replace',
+                             newline='') as file:
+        return [*csv.DictReader(file)]
+
+
+def is_table(path, found):
+    """Whether positions and times are those of the rows."""
+    tracks = {}
+    for row in rows_of(path):
+        tracks.setdefault(as_name(row['particle']), []).append(
+            [float(row[key]) for key in ('time', 'x', 'y')])
+    names, = found.particle_names
+    rows = np.array([sorted(tracks[as_name(name)]) for name in names])
+    x = found._data.x.double().numpy()
+    return len(tracks) == len(names) and np.allclose(
+        rows[..., 1:], x[..., :2], 1e-6, 1e-30) and np.allclose(
+            np.diff(rows[..., 0]), found.time_step, 0.12)
+
+
+def is_array(path, found):
+    with open(path, 'rb') as file:
+        arrays = np.load(file)
+        array = arrays if path.suffix == '.npy' else arrays[arrays.files[0]]
+    x = found._data.x.double().numpy()[..., :2]
+    return np.allclose(array[..., :2].reshape(x.shape), x, 1e-6, 1e-30)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('name', ['x.csv', 'x.csv.gz', 'x.npy', 'x.npz'])
-def test_mutated_files_are_read_or_refused(tmp_path, name):
-    path, counts = tmp_path / name, {'read': 0, 'refused': 0}
+@pytest.mark.parametrize('name', TABLES)
+def test_mutated_files_are_read_as_they_are_or_refused(tmp_path, name):
+    path, rng = tmp_path / name, np.random.default_rng(2)
     if path.suffix in ('.npy', '.npz'):
         (np.save if path.suffix == '.npy' else np.savez)(path, X)
+        is_right = is_array
     else:
-        FRAME.to_csv(path, index=False)
-    whole, rng = path.read_bytes(), np.random.default_rng(2)
-    for _ in range(NUM_MUTATED):
-        part = bytearray(whole)
-        for place in rng.integers(len(part), size=rng.integers(1, 4)):
-            how = rng.integers(4)
+        is_right = is_table
+        (FRAME.to_parquet if path.suffix == '.parquet' else FRAME.to_csv)(
+            path, index=False)
+    whole = path.read_bytes()
+    tried(f'mutate {name[1:]}', TABLES[name], path,
+          lambda k: path.write_bytes(mutate(whole, k, rng)), open_own,
+          partial(is_right, path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('suffix', ['.csv', '.parquet'])
+def test_mutated_cells_are_read_as_they_are_or_refused(tmp_path, suffix):
+    path, rng = tmp_path / f'x{suffix}', np.random.default_rng(3)
+
+    def write(number):
+        table = FRAME.copy()
+        for _ in range(rng.integers(1, 3)):
+            row, name = rng.integers(len(table)), rng.choice([*FRAME])
+            how = rng.integers(6)
             if how == 0:
-                part[place % len(part)] = rng.integers(256)
+                table = table.astype({name: object})
+                table.loc[row, name] = CELLS[rng.integers(len(CELLS))]
             elif how == 1:
-                del part[place:place + rng.integers(1, 9)]
+                table = table.drop(index=row).reset_index(drop=True)
             elif how == 2:
-                part[place:place] = rng.choice(SPICE)
+                table = table.iloc[[*range(len(table)), row]]
+                table = table.reset_index(drop=True)
+            elif how == 3:
+                table[name] = table[name].astype(
+                    rng.choice(['str', 'category', 'string']))
+            elif how == 4:
+                table = table.sample(frac=1, random_state=int(row))
+                table = table.reset_index(drop=True)
             else:
-                part[place:place] = part[:place][-20:]
-        path.write_bytes(part)
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')
-            try:
-                found = open_own(path)
-            except SENTENCES as error:
-                counts['refused'] += 1
-                assert str(error) and '\n' not in str(error), part
-                continue
-        assert bool(found._data.x.isfinite().all()), part
-        counts['read'] += 1
-    print(f'\n{name}: of {NUM_MUTATED} mutated files, {counts}')
+                other = rng.choice([*FRAME])
+                table = table.rename(columns={name: other, other: name})
+        if suffix == '.csv':
+            return table.to_csv(path, index=False)
+        try:
+            table.to_parquet(path, index=False)
+        except (TypeError, ValueError):  # Columns of several types.
+            table.astype(str).to_parquet(path, index=False)
+
+    tried(f'mutate cells {suffix}', NUM_CELLS, path, write, open_own,
+          partial(is_table, path))

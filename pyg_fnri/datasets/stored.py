@@ -62,20 +62,36 @@ def written_whole(path: str) -> Iterator[str]:
 @contextmanager
 def written_together(path: str, names: Sequence[str]) -> Iterator[str]:
     """Gives a folder, whose files replace those of these `names` in the folder
-    `path` only in the end. The first one goes first and comes last: where it
-    is, all are of one result."""
+    `path` only in the end. One renaming decides; :func:`put_in_place` does the
+    rest, where a process was killed after that, too."""
     part = osp.join(path, '.part')
     with _writing(path, part):
         os.mkdir(part)
         yield part
-        for name in (new := os.listdir(part)):
+        for name in os.listdir(part):
             _flush(osp.join(part, name))
-        Path(path, names[0]).unlink(missing_ok=True)
-        for name in reversed(names):
-            if name in new:
-                os.replace(osp.join(part, name), osp.join(path, name))
-            else:  # Of another result, replaced by nothing.
-                Path(path, name).unlink(missing_ok=True)
+        put_in_place(path, names)  # What was written before.
+        if not osp.exists(osp.join(path, names[0])):
+            _remove_all(path, names)
+        os.replace(part, osp.join(path, '.whole'))
+        put_in_place(path, names)
+
+
+def put_in_place(path: str, names: Sequence[str]) -> None:
+    """Removes the old files, the first one last, then moves the new ones, the
+    first one last, too: at no time are files of both there."""
+    whole = osp.join(path, '.whole')
+    if osp.exists(osp.join(whole, names[0])):
+        if osp.exists(osp.join(path, names[0])):
+            _remove_all(path, names)
+        for name in sorted(os.listdir(whole), key=names.index, reverse=True):
+            os.replace(osp.join(whole, name), osp.join(path, name))
+    _remove(whole)
+
+
+def _remove_all(path: str, names: Sequence[str]) -> None:
+    for name in reversed(names):
+        Path(path, name).unlink(missing_ok=True)
 
 
 @contextmanager

@@ -109,7 +109,8 @@ def check_run(out: str, resume: bool = False, overwrite: bool = False,
     """Makes sure that a run loses no files that are needed, or of no run."""
     if resume:
         return
-    files = os.listdir(out) if os.path.isdir(out) else []
+    files = {*os.listdir(out)} if os.path.isdir(out) else set()
+    files.discard('command.txt.part')  # Of a start that was killed.
     if files and not overwrite:
         raise FileExistsError(f"'{out}' holds a run already; resume or "
                               f"overwrite it, or name another directory.")
@@ -128,10 +129,14 @@ def check_run(out: str, resume: bool = False, overwrite: bool = False,
 def _start_run(out: str, command: Sequence[str]) -> None:
     """Empties the directory of a run, and notes the command."""
     os.makedirs(out, exist_ok=True)
-    for place in Path(out).iterdir():  # The directory itself is locked.
+    # The directory itself is locked. Where this is killed, what is left goes
+    # on as it was or not at all, and command.txt tells that it is a run.
+    for place in sorted(
+            Path(out).iterdir(), key=lambda p:
+        (p.is_file(), p.suffix != '.ckpt', p.name)):
         if place.is_dir() and not place.is_symlink():
             shutil.rmtree(place)
-        else:
+        elif place.name != 'command.txt':
             place.unlink()
     write_text(os.path.join(out, 'command.txt'), f'{shlex.join(command)}\n')
 

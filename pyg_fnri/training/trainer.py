@@ -16,10 +16,12 @@ import rich.progress
 import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
+from pytorch_lightning.loggers.csv_logs import ExperimentWriter
 from pytorch_lightning.plugins import TorchCheckpointIO
 from torch_geometric.data import InMemoryDataset
 
-from pyg_fnri.datasets.stored import loaded, write_picture, write_tensors
+from pyg_fnri.datasets.stored import (loaded, write_picture, write_tensors,
+                                      written_whole)
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.plot import plot_curves
 from pyg_fnri.training.config import Config
@@ -145,6 +147,22 @@ class MovableCheckpoint(ModelCheckpoint):
         super().load_state_dict(state)
 
 
+class WholeMetrics(ExperimentWriter):
+    """Keeps Lightning's rows of metrics, and writes all of them each time: the
+    file is whole, or the one before."""
+    def _check_log_dir_exists(self) -> None:
+        pass  # Lightning would clear the file.
+
+    def save(self) -> None:
+        if self.metrics:
+            self._record_new_keys()
+            with written_whole(self.metrics_file_path) as part, open(
+                    part, 'w', newline='') as file:
+                writer = csv.DictWriter(file, self.metrics_keys)
+                writer.writeheader()
+                writer.writerows(self.metrics)
+
+
 class ProgressLines(pl.Callback):
     """A bar, on a terminal, and a line after each validation; in brackets,
     accuracies of layers, errors of the linear step and of standing still."""
@@ -204,11 +222,11 @@ def _make_loggers(out: str, last: Optional[str]) -> list[Any]:
     """CSV always, TensorBoard where it is installed."""
     path = os.path.join(out, 'metrics.csv')
     logger: Any = CSVLogger(out, name='', version='')
+    logger._experiment = WholeMetrics(out)
     if last is not None and os.path.exists(path):
         with open(path, newline='') as file:
             rows = [*csv.DictReader(file)]
         done = torch.load(last, weights_only=True)['global_step']
-        # Lightning's logger clears the file when it starts.
         for row in rows:
             row = {key: text for key, text in row.items() if text}
             if (step := int(row.pop('step', done))) < done:

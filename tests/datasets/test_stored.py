@@ -6,6 +6,7 @@ import re
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -15,9 +16,9 @@ from torch_geometric.data import Data
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.datasets import stored
 from pyg_fnri.datasets.stored import (StoredSystems, as_folder, check_writable,
-                                      loaded, write_table, write_tensors,
-                                      write_text, written_together,
-                                      written_whole)
+                                      loaded, put_in_place, write_table,
+                                      write_tensors, write_text,
+                                      written_together, written_whole)
 from pyg_fnri.datasets.tables import load
 from pyg_fnri.transforms import NearestNeighbours
 
@@ -74,35 +75,50 @@ def test_files_are_whole_or_as_they_were(tmp_path):
     assert path.read_text() == 'new' and os.listdir(tmp_path) == ['result']
 
 
-@pytest.mark.parametrize('moved', [0, 1])
-def test_a_kill_leaves_no_mix_of_results(tmp_path, monkeypatch, moved):
-    def write(text, *names):
-        with written_together(str(tmp_path), ['model', 'a', 'b']) as part:
-            for name in names:
+def test_a_kill_leaves_one_result(tmp_path, monkeypatch):
+    names, left = ['model', 'a', 'b'], []
+
+    def write(text, *names_written):
+        with written_together(str(tmp_path), names) as part:
+            for name in names_written:
                 with open(os.path.join(part, name), 'w') as file:
                     file.write(text)
 
-    def kill(*paths, replace=os.replace, left=[*range(moved)]):
-        left.pop()
-        replace(*paths)
+    def found():
+        return {
+            path.name: path.read_text()
+            for path in tmp_path.iterdir() if path.is_file()
+        }
 
+    def until(done):
+        def act(*args, **kwargs):
+            left.pop()
+            return done(*args, **kwargs)
+
+        return act
+
+    mine = {'mine': 'mine'}
     (tmp_path / 'mine').write_text('mine')
-    write('old', 'model', 'a', 'b')
-    with monkeypatch.context() as patch:
-        patch.setattr(os, 'replace', kill)
-        patch.setattr(stored, '_remove', lambda path: None)
-        with pytest.raises(IndexError):
-            write('new', 'model', 'a')
-    assert not (tmp_path / 'model').exists() and (tmp_path / '.part').exists()
-    write('newer', 'model', 'b')
-    assert {
-        path.name: path.read_text()
-        for path in tmp_path.iterdir()
-    } == {
-        'mine': 'mine',
-        'model': 'newer',
-        'b': 'newer'
-    }
+    old, new = ({**mine, **dict.fromkeys(of, text)}
+                for text, of in (('old', names), ('new', ['model', 'b'])))
+    for moment in range(6):
+        write('old', *names)
+        with monkeypatch.context() as patch:
+            left[:] = range(moment)
+            patch.setattr(os, 'replace', until(os.replace))
+            patch.setattr(Path, 'unlink', until(Path.unlink))
+            patch.setattr(stored, '_remove', lambda path: None)
+            with pytest.raises(IndexError):
+                write('new', 'model', 'b')
+        there = found().items()
+        assert there <= old.items() or there <= new.items()
+        put_in_place(str(tmp_path), names)
+        assert found() == (new if moment else old)
+        assert moment == 0 or os.listdir(tmp_path).count('.whole') == 0
+    (tmp_path / 'model').unlink()  # What is left is none.
+    write('newer', 'model')
+    assert found() == {'model': 'newer', **mine}
+    assert len(os.listdir(tmp_path)) == 2
 
 
 @pytest.fixture

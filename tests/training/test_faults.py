@@ -1,18 +1,30 @@
 """Runs that are killed, and go on: what they end with is what they would have
 ended with."""
+import csv
 import os
 import random
+import resource
 import shutil
 import signal
+import sys
+import tempfile
 import time
+from contextlib import suppress
+from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 
 import pytest
 import pytorch_lightning as pl
 import torch
+from fault_table import record
 from small_training import assert_same_state, make_config
 
 import pyg_fnri.training.run
+from pyg_fnri import load
+from pyg_fnri.datasets import ParticleSystems
+from pyg_fnri.datasets.stored import loaded
+from pyg_fnri.estimator import present_results
 from pyg_fnri.training import fit
 from pyg_fnri.training.trainer import make_trainer
 
@@ -21,8 +33,8 @@ pytestmark = [
     pytest.mark.usefixtures('laws_sought_briefly')
 ]
 
-EM = dict(max_steps=7, num_fitted=8, num_pilot=4, max_starts=1,
-          num_distilled=40, terms=[])
+EM = dict(max_steps=7, num_fitted=4, num_pilot=2, max_starts=2,
+          num_distilled=24, terms=[])
 #: How often validated, of epochs of five steps, and of four.
 RUNS = {
     'samples and frames':
@@ -38,6 +50,16 @@ RUNS = {
 }
 
 SLOW = {'a schedule by epochs', 'em'}
+#: Kills on each of two disks, of what makes a result, and a file that it has.
+NUM_KILLS = 50
+KEYS = {
+    'generating': 'systems.pt',
+    'training': 'last.ckpt',
+    'em': 'laws.ckpt',
+    'inferring': 'model.ckpt'
+}
+DISKS = {'same disk': None, 'another disk': '/dev/shm'}
+OPERATIONS = ('open', 'os.rename', 'os.remove', 'os.mkdir', 'os.rmdir')
 
 
 class Kill(pl.Callback):
@@ -124,37 +146,155 @@ def test_killed_run_goes_on_to_the_same_end(start, straight, tmp_path, name):
         assert_same_run(straight(name)[0], out)
 
 
+@pytest.fixture(scope='module')
+def works(start, straight, train, val, tmp_path_factory):
+    """What makes a result in a folder, or goes on; a result, and an old one."""
+    def generate(out, resume):
+        ParticleSystems(out, num_systems=(40, 1, 1), force_reload=True)
+
+    def train_one(name, out, resume):
+        config, val_every = RUNS[name]
+        fit(config, train, val[:8], str(out), val_every=val_every,
+            accelerator='cpu', resume=resume, overwrite=not resume,
+            command=['test'])
+
+    def infer(out, resume, first=0):
+        found = load(str(straight('em')[0] / 'best.ckpt'))
+        found.infer(
+            val._data.x.view(-1, 5, 99,
+                             4)[first:first + 2].numpy()[:, :, :60]).save(out)
+
+    def make(kind):
+        work = {
+            'generating': generate,
+            'inferring': infer
+        }.get(kind, partial(train_one, kind))
+        whole, old = (tmp_path_factory.mktemp('whole') / name
+                      for name in ('new', 'old'))
+        # Here, so that all is imported, and drawn, where processes fork.
+        work(old, False, **({'first': 2} if kind == 'inferring' else {}))
+        work(whole, False)
+        return work, whole, old
+
+    return make
+
+
+def attempt(work, out, resume, count, at=-1, size=None, seconds=None):
+    """Works in a process, to be killed before an operation on a file, in a file
+    of more bytes, or after some time; its exit code."""
+    def run():
+        def hook(event, args):
+            if event in OPERATIONS and str(args[0]).startswith(str(out)):
+                if count.value == at:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                count.value += 1
+
+        torch.set_num_threads(1)
+        tempfile.tempdir = str(out.parent)
+        count.value = 0
+        sys.addaudithook(hook)
+        if size is not None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        work(out, resume)
+
+    process = get_context('fork').Process(target=run)
+    process.start()
+    process.join(seconds)
+    process.kill()
+    process.join()
+    assert process.exitcode in (0, 1, -signal.SIGKILL, -signal.SIGXFSZ)
+    return process.exitcode
+
+
+def contents(out):
+    return {
+        str(path.relative_to(out)): path.read_bytes()
+        for path in out.rglob('*') if path.is_file() and not any(
+            part.endswith(('.part', '.whole', '.lock')) for part in path.parts)
+    }
+
+
+def is_whole(path, content, others):
+    """A row of metrics may be written; all else is checked, or known."""
+    with suppress(ValueError):
+        if path.suffix in ('.ckpt', '.pt'):
+            with loaded(str(path), ''):
+                return True
+    if path.name == 'metrics.csv':
+        rows = [*csv.reader(content.decode().splitlines())]
+        return content[-1:] == b'\n' and len({*map(len, rows)}) == 1
+    return content in others
+
+
 @pytest.mark.slow
-def test_random_kills(start, straight, tmp_path, capsys):
-    """Four minutes of runs, each killed at moments that nobody chose."""
-    draw, equal, number, end = random.Random(time.time()), 0, 0, 240
-    end += time.time()
-    while time.time() < end:
-        name = draw.choice(list(RUNS))
-        out, (whole, seconds) = tmp_path / f'{number}', straight(name)
-        kills, code = 0, None
-        while code != 0:
-            resume = any(out.rglob('last.ckpt'))
-            if not resume:
-                shutil.rmtree(out, ignore_errors=True)
-            process = start(name, out, resume=resume)
-            process.join(draw.uniform(0, 1.5 * seconds))
-            kills += process.exitcode is None
-            process.kill()
-            process.join()
-            code = process.exitcode
-            assert code in (0, -signal.SIGKILL)
-        number += 1
+@pytest.mark.parametrize('disk', DISKS)
+@pytest.mark.parametrize('kind', KEYS)
+def test_kills_lose_nothing(works, tmp_path, kind, disk):
+    """At operations on files, in the middle of files, and at any time."""
+    draw, names, goes_on = random.Random(0), [kind], kind in ('training', 'em')
+    made, kills = {}, {kind: 0}
+    if kind == 'training':
+        names = [name for name in RUNS if name not in SLOW]
+        kills['resuming'] = 0
+    root = Path(tempfile.mkdtemp(dir=DISKS[disk] or tmp_path))
+    ends = equal = lost = half = 0
+    count = get_context('fork').Value('i')
+    for name in names:
+        made[name] = works(name)
+        begin = time.time()
+        assert not attempt(made[name][0], root / 'first', False, count)
+        made[name] += (time.time() - begin, count.value)
+        shutil.rmtree(root / 'first')
+    while min(kills.values()) < NUM_KILLS:
+        name = names[ends % len(names)]
+        work, whole, old, seconds, operations = made[name]
+        out, examples = root / 'out', [contents(whole), contents(old)]
+        if ends % 2:
+            shutil.copytree(old, out)
+        for number in range(draw.randint(1, 3) + 2 * goes_on):
+            had = {name for name in contents(out) if KEYS[kind] in name}
+            resume = goes_on and bool(had) and number > 0
+            how = draw.choice(2 * [dict(at=draw.randrange(operations))] + [
+                dict(size=int(draw.random() *
+                              len(draw.choice([*examples[0].values()])))),
+                dict(seconds=draw.random() * seconds)
+            ])
+            if attempt(work, out, resume, count, **how) >= 0:
+                break
+            kills['resuming' if resume and 'resuming' in kills else kind] += 1
+            if kind == 'inferring':
+                present_results(str(out))
+            files = contents(out)
+            torn = [
+                name for name, content in files.items() if not is_whole(
+                    out / name, content, [of.get(name) for of in examples])
+            ]
+            if kind == 'inferring' and not any(files.items() <= of.items()
+                                               for of in examples):
+                torn.append('of two results')
+            gone = (resume or not goes_on) and had - {*files}
+            half, lost = half + bool(torn), lost + bool(gone)
+            if torn or gone:
+                print(name, number, resume, how, torn, gone)
+        resume = goes_on and any(out.rglob(KEYS[kind]))
         try:
-            assert_same_run(whole, out)
+            assert not attempt(work, out, resume, count)
+            if goes_on:
+                assert_same_run(whole, out)
+            else:
+                assert contents(out) == examples[0]
             equal += 1
         except AssertionError as error:
-            print(f'{name}: {error}')
-        with capsys.disabled():
-            print(
-                f'{equal} of {number} runs equal to the bit ({name}, killed '
-                f'{kills} times)', flush=True)
-    assert equal == number
+            print(name, number, resume, how, error)
+        ends += 1
+        shutil.rmtree(out)
+    shutil.rmtree(root)
+    for name, number in kills.items():
+        record(f'kills of {name}, {disk}', number=number, lost=lost,
+               **{'half written': half}, equal=f'{equal} of {ends} ends')
+    assert (lost, half, equal) == (0, 0, ends)
 
 
 def test_two_runs_do_not_share_a_directory(start, train, val, tmp_path):

@@ -1,10 +1,12 @@
 import warnings
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from small_training import make_config
 
 from pyg_fnri.training import check_run, fit
+from pyg_fnri.training.run import _start_run
 
 
 def test_a_run_is_a_call(train, val, tmp_path):
@@ -45,3 +47,18 @@ def test_what_cannot_work_is_told_before_files_are_touched(
         fit(make_config(options=options), train, val, str(tmp_path),
             overwrite=True, accelerator='cpu')
     assert [path.name for path in tmp_path.iterdir()] == ['command.txt']
+
+
+def test_a_killed_start_can_be_started_again(tmp_path, monkeypatch):
+    (tmp_path / 'command.txt.part').touch()
+    check_run(str(tmp_path))
+    for name in ('a.csv', 'best.ckpt', 'command.txt', 'laws.ckpt'):
+        (tmp_path / name).touch()
+    removed = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, 'unlink', lambda path: removed.append(path.name))
+        _start_run(str(tmp_path), ['new'])
+    # Nothing can go on without files that are gone.
+    assert removed[:2] == ['best.ckpt', 'laws.ckpt']
+    assert 'command.txt' not in removed
+    assert (tmp_path / 'command.txt').read_text() == 'new\n'

@@ -1,3 +1,4 @@
+import csv
 import pickle
 import signal
 from dataclasses import asdict
@@ -13,7 +14,7 @@ from small_training import make_trainer as quiet_trainer
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.training import load_checkpoint, save_checkpoint
 from pyg_fnri.training.trainer import (MovableCheckpoint, ProgressLines,
-                                       make_trainer, train_module)
+                                       WholeMetrics, make_trainer, train_module)
 
 
 def test_steps_are_counted_on_a_terminal(train, val, tmp_path, monkeypatch):
@@ -160,3 +161,19 @@ def assert_refused(path):
     with pytest.raises(ValueError, match='Cannot load') as error:
         load_checkpoint(str(path))
     assert str(path) in str(error.value) and '\n' not in str(error.value)
+
+
+def test_metrics_are_whole_or_those_before(tmp_path, monkeypatch):
+    metrics, path = WholeMetrics(str(tmp_path)), tmp_path / 'metrics.csv'
+    metrics.log_metrics({'a': 0.5}, 0)
+    metrics.save()
+    before = path.read_text()
+    metrics.log_metrics({'b': torch.tensor(2.0)}, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(csv.DictWriter, 'writerows', None)
+        with pytest.raises(TypeError):
+            metrics.save()
+    WholeMetrics(str(tmp_path))  # Nor does opening it clear the file.
+    assert path.read_text() == before == 'a,step\n0.5,0\n'
+    metrics.save()
+    assert path.read_text() == 'a,b,step\n0.5,,0\n,2.0,1\n'
