@@ -115,10 +115,11 @@ def tried(fault, number, path, write, opened, is_right):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('damage, number', [(flip, NUM_FLIPS),
-                                            (mutate, NUM_BINARIES)])
+@pytest.mark.parametrize('how, damage, number',
+                         [('bit flipped', flip, NUM_FLIPS),
+                          ('bytes mutated', mutate, NUM_BINARIES)])
 @pytest.mark.parametrize('kind', ['systems', 'checkpoint'])
-def test_damage_is_noticed_or_changes_nothing(files, kind, damage, number):
+def test_damage_is_noticed_or_changes_nothing(files, kind, how, damage, number):
     path, rng = files[kind], np.random.default_rng(1)
     whole = path.read_bytes()
     opened = {'systems': open_systems, 'checkpoint': load_checkpoint}[kind]
@@ -133,7 +134,7 @@ def test_damage_is_noticed_or_changes_nothing(files, kind, damage, number):
         return state(found)[0] == facts
 
     try:
-        tried(f'{damage.__name__} {path.suffix}', number, path,
+        tried(f'{how}, {path.name}', number, path,
               lambda k: path.write_bytes(damage(whole, k, rng)), opened,
               is_right)
     finally:
@@ -257,7 +258,7 @@ def test_mutated_files_are_read_as_they_are_or_refused(tmp_path, name):
         (FRAME.to_parquet if path.suffix == '.parquet' else FRAME.to_csv)(
             path, index=False)
     whole = path.read_bytes()
-    tried(f'mutate {name[1:]}', TABLES[name], path,
+    tried(f'bytes mutated, {name}', TABLES[name], path,
           lambda k: path.write_bytes(mutate(whole, k, rng)), open_own,
           partial(is_right, path))
 
@@ -296,5 +297,5 @@ def test_mutated_cells_are_read_as_they_are_or_refused(tmp_path, suffix):
         except (TypeError, ValueError):  # Columns of several types.
             table.astype(str).to_parquet(path, index=False)
 
-    tried(f'mutate cells {suffix}', NUM_CELLS, path, write, open_own,
+    tried(f'cells mutated, {path.name}', NUM_CELLS, path, write, open_own,
           partial(is_table, path))

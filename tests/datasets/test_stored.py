@@ -99,8 +99,10 @@ def test_a_kill_leaves_one_result(tmp_path, monkeypatch):
 
     mine = {'mine': 'mine'}
     (tmp_path / 'mine').write_text('mine')
-    old, new = ({**mine, **dict.fromkeys(of, text)}
-                for text, of in (('old', names), ('new', ['model', 'b'])))
+    old, new = ({
+        **mine,
+        **dict.fromkeys(of, text)
+    } for text, of in (('old', names), ('new', ['model', 'b'])))
     for moment in range(6):
         write('old', *names)
         with monkeypatch.context() as patch:

@@ -20,6 +20,7 @@ import torch
 from fault_table import record
 from small_training import assert_same_state, make_config
 
+import pyg_fnri.training.em
 import pyg_fnri.training.run
 from pyg_fnri import load
 from pyg_fnri.datasets import ParticleSystems
@@ -82,6 +83,7 @@ def start(train, val):
 
         torch.set_num_threads(1)
         pyg_fnri.training.run.make_trainer = make
+        pyg_fnri.training.em.make_trainer = make
         config, val_every = RUNS[name]
         fit(config, train, val[:8], str(out), val_every=val_every,
             accelerator='cpu', resume=resume, command=['test'])
