@@ -131,10 +131,10 @@ def _start_run(out: str, command: Sequence[str]) -> None:
     os.makedirs(out, exist_ok=True)
     # The directory itself is locked. Where this is killed, what is left goes
     # on as it was or not at all, and command.txt tells that it is a run.
-    first = ('last.ckpt', 'best.ckpt', 'laws.ckpt')
     for place in sorted(
             Path(out).iterdir(),
-            key=lambda p: [p.is_file(), *(p.name != name for name in first)]):
+            key=lambda p: (p.name != 'last.ckpt', p.name != 'best.ckpt',
+                           p.is_file(), p.name != 'laws.ckpt')):
         if place.is_dir() and not place.is_symlink():
             shutil.rmtree(place)
         elif place.name != 'command.txt':

@@ -1,3 +1,4 @@
+import shutil
 import warnings
 from pathlib import Path
 
@@ -52,13 +53,16 @@ def test_what_cannot_work_is_told_before_files_are_touched(
 def test_a_killed_start_can_be_started_again(tmp_path, monkeypatch):
     (tmp_path / 'command.txt.part').touch()
     check_run(str(tmp_path))
-    for name in ('a.csv', 'best.ckpt', 'command.txt', 'last.ckpt'):
+    (tmp_path / 'distilled').mkdir()
+    names = ['last.ckpt', 'best.ckpt', 'laws.ckpt', 'a.csv']
+    for name in (*names, 'command.txt'):
         (tmp_path / name).touch()
     removed = []
     with monkeypatch.context() as patch:
         patch.setattr(Path, 'unlink', lambda path: removed.append(path.name))
+        patch.setattr(shutil, 'rmtree', lambda path: removed.append(path.name))
         _start_run(str(tmp_path), ['new'])
     # Nothing can go on without files that are gone.
-    assert removed[:2] == ['last.ckpt', 'best.ckpt']
+    assert removed[:4] == [*names[:2], 'distilled', 'laws.ckpt']
     assert 'command.txt' not in removed
     assert (tmp_path / 'command.txt').read_text() == 'new\n'
