@@ -51,6 +51,9 @@ def plot_curves(history: pd.DataFrame) -> Figure:
                     lw=1.8, marker='.' if len(curve) == 1 else '')
         ax.set(xlabel=axis, ylabel=PANELS[kind],
                yscale='log' if kind in ('mse', 'cost') else 'linear')
+        if kind == 'accuracy':
+            ax.set_ylim(min(0.5, history[names].min().min()), 1.01)
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         ax.grid(color='#E6E6E6')
         ax.spines[['top', 'right']].set_visible(False)
         ax.legend(frameon=False, fontsize=9)
@@ -80,6 +83,8 @@ def plot_reliability(bins: Mapping[str, Mapping[str, Sequence[Any]]],
         ax.scatter(rows['confidence'], rows['accuracy'], color=color, lw=0,
                    s=8 + 220 * rows['num_edges'] / number, alpha=0.75, zorder=4,
                    clip_on=False)
+        low = min(0.5, rows[['confidence', 'accuracy']].min().min())
+        ax.set(xlim=(low, 1), ylim=(low, 1))
         ax.grid(color='#EEEEEE')
         ax.spines[['top', 'right']].set_visible(False)
         pale_ticks(ax)
