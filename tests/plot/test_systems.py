@@ -110,7 +110,8 @@ def test_rows_are_receivers_and_columns_senders(assert_saves):
     figure = plot_adjacency(edge_index, probability, ['a', 'b', 'c'])
     first, second = [ax for ax in figure.axes if ax.images]
     expected = np.full((2, 3, 3), np.nan)
-    expected[:, 0, 1], expected[:, 0, 2], expected[:, 2, 0] = probability.numpy()
+    share = probability.numpy()
+    expected[:, 0, 1], expected[:, 0, 2], expected[:, 2, 0] = share
     for ax, values in zip((first, second), expected):
         matrix = ax.images[0].get_array().filled(np.nan)
         np.testing.assert_allclose(matrix, values, rtol=1e-6)
