@@ -95,8 +95,7 @@ def fit_force_laws(
 
     known, stages = bool(fit.layer.law.value.any()), annealing
     if known:  # Single pairs hardly lead from the encoder's graphs to theirs.
-        find_graphs(search, fit.evidence(), coarse(annealing), 0, generator,
-                    num_fits=0)
+        find_graphs(search, fit.evidence(), coarse(annealing), 0, generator)
         stages = annealing[-NUM_STAGES:]
     for iteration, step in enumerate(stages, start=1):
         if iteration > 1 or not known:
@@ -104,8 +103,6 @@ def fit_force_laws(
         before, evidence = search.choice, fit.evidence()
         fit.expect(step, evidence)
         report(iteration, before, evidence)
-        if known and torch.equal(search.choice, before):
-            break
     fit.maximise(last, generator)
     before = search.choice
     find_graphs(search, fit.evidence(), coarse(annealing), NUM_RESTARTS,
