@@ -79,8 +79,7 @@ class GraphSearch:
             self.active = torch.ones_like(self.active)
             return
         owner = self.system[self.choices.receiver]
-        some = torch.zeros_like(self.system[:1],
-                                dtype=torch.bool).repeat(self.num_systems)
+        some = owner.new_zeros(self.num_systems, dtype=torch.bool)
         some[owner[choices]] = True
         self.active = some[owner]
 

@@ -157,7 +157,7 @@ class WholeMetrics(ExperimentWriter):
         if self.metrics:
             self._record_new_keys()
             with written_whole(self.metrics_file_path) as part, open(
-                    part, 'w', newline='') as file:
+                    part, 'w', newline='', encoding='utf-8') as file:
                 writer = csv.DictWriter(file, self.metrics_keys)
                 writer.writeheader()
                 writer.writerows(self.metrics)
@@ -224,7 +224,7 @@ def _make_loggers(out: str, last: Optional[str]) -> list[Any]:
     logger: Any = CSVLogger(out, name='', version='')
     logger._experiment = WholeMetrics(out)
     if last is not None and os.path.exists(path):
-        with open(path, newline='') as file:
+        with open(path, newline='', encoding='utf-8') as file:
             rows = [*csv.DictReader(file)]
         done = torch.load(last, weights_only=True)['global_step']
         for row in rows:

@@ -2,6 +2,7 @@ import csv
 import pickle
 import signal
 from dataclasses import asdict
+from functools import partial
 
 import pytest
 import pytorch_lightning as pl
@@ -177,3 +178,14 @@ def test_metrics_are_whole_or_those_before(tmp_path, monkeypatch):
     assert path.read_text() == before == 'a,step\n0.5,0\n'
     metrics.save()
     assert path.read_text() == 'a,b,step\n0.5,,0\n,2.0,1\n'
+
+
+def test_metrics_have_names_that_the_system_cannot_encode(
+        tmp_path, monkeypatch):
+    monkeypatch.setattr('pyg_fnri.training.trainer.open',
+                        partial(open, encoding='ascii'), raising=False)
+    metrics = WholeMetrics(str(tmp_path))
+    metrics.log_metrics({'val_accuracy_Ω': 0.5}, 1)
+    metrics.save()
+    text = (tmp_path / 'metrics.csv').read_text(encoding='utf-8')
+    assert text.splitlines() == ['step,val_accuracy_Ω', '1,0.5']
