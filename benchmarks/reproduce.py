@@ -11,7 +11,7 @@ command of its own, for any scheduler. Of all results that are there:
     --table 1               edge accuracies: models learned and supervised
     --table 2               rollout errors: models learned and given true graphs
     --table 3               numbers of parameters; nothing is trained
-    --table laws            force laws, from a trained encoder and from scratch
+    --table laws            force laws from scratch
     --table nri             NRI's six settings, and its charges clamped: laws
                             from scratch; DATASET_10 has ten particles
     --figure trajectories   four test systems, 50 steps from one state alone
@@ -92,8 +92,7 @@ PARTS: dict[str, tuple[list[str], list[str], list[str]]] = {
     '1': (PAPER, list(MODELS), ['learned', 'supervised']),
     '2': (PAPER, list(MODELS), ['learned', 'true_graph']),
     '3': ([], [], []),
-    'laws':
-    (PAPER + ['nri_springs', 'nri_charged'], ['fnri'], ['em', 'scratch']),
+    'laws': (PAPER + ['nri_springs', 'nri_charged'], ['fnri'], ['scratch']),
     'nri': (list(NRI), ['fnri'], ['scratch']),
     'trajectories': (PAPER[:1], ['fnri'], ['learned']),
     'compression': (PAPER[:1], ['fnri'], ['split', 'unsplit'])
@@ -102,9 +101,8 @@ PARTS: dict[str, tuple[list[str], list[str], list[str]]] = {
 ROWS = {
     'laws': {
         ('learned', 'run'): 'quick recipe, one pass',
-        ('scratch', 'refined'): 'laws from scratch, refined',
-        ('em', 'run'): 'em: its encoder, one pass',
-        ('em', 'refined'): 'em: refined'
+        ('scratch', 'run'): 'laws from scratch, one relaxation',
+        ('scratch', 'refined'): 'laws from scratch, refined'
     },
     'compression': {
         (regime, f'{static}{half}'): f'{label}, {half}'
@@ -117,13 +115,11 @@ ROWS = {
 
 
 class Scale(NamedTuple):
-    """How far runs go: recipe and options of the paper's regimes, of those
-    that section 3.1 compares, and the options that em and scratch add."""
+    """How far runs go: recipe and options of the paper's regimes, and of those
+    that section 3.1 compares."""
     learned: tuple[str, dict[str, Any]]
     halves: tuple[str, dict[str, Any]]
-    em: dict[str, Any] = {}
     seeds: tuple[int, ...] = (0, 1, 2)
-    law_seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     num_systems: tuple[int, ...] = (50_000, 10_000, 10_000)
     #: All that laws from scratch look at.
     num_scratch: tuple[int, ...] = (1_000, 200, 2_000)
@@ -133,8 +129,6 @@ class Scale(NamedTuple):
     def recipe(self, regime: str) -> tuple[str, dict[str, Any]]:
         if regime == 'scratch':
             return 'laws', {}
-        if regime == 'em':
-            return 'em', self.em
         return self.halves if 'split' in regime else self.learned
 
 
@@ -145,9 +139,8 @@ LONG = dict(pred_steps=48, undirected=False, drop_null=False, batch_size=32,
             max_steps=3_000)
 SCALES = {
     'smoke':
-    Scale(('quick', TINY), ('paper', TINY), {
-        **TINY, 'num_fitted': 16
-    }, (0, ), (0, ), (64, 32, 32), (64, 32, 32), val_every=1),
+    Scale(('quick', TINY), ('paper', TINY), (0, ), (64, 32, 32), (64, 32, 32),
+          val_every=1),
     'laptop':
     Scale(('quick', dict(max_steps=30_000)), ('quick', LONG)),
     'paper':
@@ -188,7 +181,7 @@ def main(argv: Optional[list[str]] = None) -> None:
 def cells_of(parts: Iterable[str], scale: str) -> list[str]:
     """What tables and figures are made of, seed by seed."""
     size = SCALES[scale]
-    seeds = {'laws': size.law_seeds, 'trajectories': size.seeds[:1]}
+    seeds = {'trajectories': size.seeds[:1]}
     cells = [(*row, seed) for part in parts
              for seed in seeds.get(part, size.seeds)
              for row in product(*PARTS[part])]
@@ -224,7 +217,7 @@ def run(name: str, out: Path, scale: str, root: str) -> dict[str, Any]:
 def measure_cell(regime: str, module: RelationalInference, out: Path,
                  root: str) -> dict[str, Any]:
     """All figures of a trained model, on test systems."""
-    has_laws = regime in ('em', 'scratch')
+    has_laws = regime == 'scratch'
     test = open_dataset(module.config.data, root, 'test', SplitTrajectory(49))
     if has_laws:  # Graphs are refined, which is slow.
         test = test[:2_000]

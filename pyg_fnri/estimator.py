@@ -238,8 +238,7 @@ class GraphEstimator:
         """The graphs of other systems, by what was fitted here. They are read
         as those were, where options do not say otherwise."""
         config = self.module.config
-        if not self._has_laws():
-            self.module.require('encoder')
+        self.module.require('encoder')
         if isinstance(data, (str, os.PathLike)):
             remembered = remembered_reading(config.data, os.fspath(data))
             if 'position' in options:  # Velocities are those of others.
@@ -401,8 +400,7 @@ class GraphEstimator:
 
     def _frames(self) -> Optional[int]:
         """How many frames the encoder takes; None without one."""
-        encoder = self.module.is_trained('encoder')
-        return self.module.config.num_observed if encoder else None
+        return None if self._has_laws() else self.module.config.num_observed
 
     def _are_windows(self) -> bool:
         return len(self.data) > 1 and all('/' in str(name)

@@ -80,8 +80,7 @@ def main(argv: Optional[list[str]] = None) -> None:
         from pyg_fnri.training import load_checkpoint
         module = load_checkpoint(args.checkpoint)
         if args.refine:
-            laws_alone = module.config.recipe == 'laws'
-            module.require('decoder', *['encoder'] * (not laws_alone))
+            module.require('encoder', 'decoder')
         check_writable(out)
         dataset = open_systems(module, args)
         report, types = measure(module, dataset)

@@ -1,7 +1,7 @@
 """Train NRI, fNRI or sfNRI on trajectories; without labels, unless told to.
 
-The main job, minutes on two cores: force laws from scratch, and an encoder
-that learns the graphs that they lead to:
+The main job, a minute on two cores: force laws from scratch, without any
+network:
 
     pyg-fnri train @demo.args
 
@@ -10,9 +10,8 @@ Networks alone; the paper's setting, days on two cores:
     pyg-fnri train --out runs/quick
     pyg-fnri train --recipe paper --out runs/paper
 
-Force laws from scratch, without any network, in seconds to minutes; of a
-recording of your own with the columns time, particle, x and y, which is cut,
-checked and held out in time by itself:
+Force laws of a recording of your own with the columns time, particle, x and y,
+which is cut, checked and held out in time by itself:
 
     pyg-fnri train --recipe laws --data my.csv --num-edge-types 2 \\
         --out runs/mine
@@ -28,9 +27,9 @@ unequal masses; an array of positions alone, from which velocities are derived:
     pyg-fnri train --data pos.npy --position 0 1 --time-step 0.1
 
 Writes into --out: best.ckpt (lowest validation loss), last.ckpt, metrics.csv
-and curves.png; the recipes laws and em write laws.ckpt, em.csv, em.png,
-check.txt and best.ckpt, and em trains its encoder in OUT/distilled. Look at
-the result with pyg-fnri evaluate; get graphs with pyg-fnri infer.
+and curves.png; the recipe laws writes laws.ckpt, em.csv, em.png, check.txt
+and best.ckpt. Look at the result with pyg-fnri evaluate; get graphs with
+pyg-fnri infer.
 """
 import argparse
 import logging
@@ -92,7 +91,7 @@ def main(argv: Optional[list[str]] = None) -> None:
         fit(config, train, val[:run.num_val], run.out, val_every=run.val_every,
             accelerator=run.accelerator, devices=run.devices, resume=run.resume,
             overwrite=run.overwrite, command=['pyg-fnri', 'train', *words])
-        refine = ' --refine' if config.recipe in ('em', 'laws') else ''
+        refine = ' --refine' if config.recipe == 'laws' else ''
         log.info(
             'look at the result with\n    pyg-fnri evaluate%s '
             '--checkpoint %s/best.ckpt', refine, run.out)

@@ -1,11 +1,11 @@
-"""Inferred graphs of many systems: one that all share, or targets to learn."""
+"""One graph that many systems share."""
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Optional
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.data import Data
 
 from pyg_fnri.inference.refine import ANNEALING, refine
 from pyg_fnri.inference.search import Refined
@@ -107,20 +107,3 @@ def _candidates(data: Data) -> Iterable[tuple[int, Tensor]]:
     local = data.edge_index - (size.cumsum(0) - size)[owner]
     num_edges = owner.bincount(minlength=len(size)).tolist()
     return zip(size.tolist(), local.split(num_edges, dim=1))
-
-
-def with_inferred_graphs(model: RelationalAutoEncoder, dataset: InMemoryDataset,
-                         batches: Iterable[Batch]) -> InMemoryDataset:
-    """The systems of the batches, the first of a data set, as a new one with
-    refined graphs :obj:`edge_target`, :obj:`[num_edges, num_layers]`."""
-    found, num_systems = [], 0
-    for batch in batches:
-        # To learn from, a few wrong graphs do no harm.
-        graph = refine(model, batch, num_restarts=0, num_fits=0)
-        found.append(graph.edge_type)
-        num_systems += batch.num_graphs
-    out = dataset[:num_systems].copy()
-    out._data.edge_target = torch.cat(found)
-    if out.slices:  # A system alone has none.
-        out.slices['edge_target'] = out.slices['edge_index']
-    return out

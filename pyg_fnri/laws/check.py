@@ -177,7 +177,7 @@ def check_laws(model: RelationalAutoEncoder, data: Batch) -> LawCheck:
             data, fit.search.num_windows):
         reasons.append('Velocities seem to follow from positions alone, as in '
                        'dynamics of first order; fit those as well, as the '
-                       'recipe em does.')
+                       'recipe laws does.')
     shares = unseen.double().mean(0)
     numbers['unseen'] = shares.max().item()
     remarks += [

@@ -7,13 +7,12 @@ if TYPE_CHECKING:
     from pyg_fnri.nn import MODELS
     from pyg_fnri.training.config import REGIMES, Config
     from pyg_fnri.training.em import ExpectationMaximisation
-    from pyg_fnri.training.module import (EncoderDistillation,
-                                          RelationalInference,
+    from pyg_fnri.training.module import (RelationalInference,
                                           SupervisedInference,
                                           TrueGraphPrediction, build_module)
     from pyg_fnri.training.recipes import (DECODERS, ENCODERS, RECIPES,
-                                           EMRecipe, EMSettings, PaperRecipe,
-                                           QuickRecipe, Recipe)
+                                           LawsRecipe, PaperRecipe, QuickRecipe,
+                                           Recipe)
     from pyg_fnri.training.run import check_run, fit
     from pyg_fnri.training.trainer import (load_checkpoint, quiet_lightning,
                                            save_checkpoint)
@@ -21,9 +20,9 @@ else:
     __getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
-    'Config', 'DECODERS', 'EMRecipe', 'EMSettings', 'ENCODERS',
-    'EncoderDistillation', 'ExpectationMaximisation', 'MODELS', 'PaperRecipe',
-    'QuickRecipe', 'RECIPES', 'REGIMES', 'Recipe', 'RelationalInference',
-    'SupervisedInference', 'TrueGraphPrediction', 'build_module', 'check_run',
-    'fit', 'load_checkpoint', 'quiet_lightning', 'save_checkpoint'
+    'Config', 'DECODERS', 'ENCODERS', 'ExpectationMaximisation', 'LawsRecipe',
+    'MODELS', 'PaperRecipe', 'QuickRecipe', 'RECIPES', 'REGIMES', 'Recipe',
+    'RelationalInference', 'SupervisedInference', 'TrueGraphPrediction',
+    'build_module', 'check_run', 'fit', 'load_checkpoint', 'quiet_lightning',
+    'save_checkpoint'
 ]

@@ -28,7 +28,7 @@ class Config:
         regime: `learned`, without labels; the encoder alone, `supervised`, or
             the decoder alone, `true_graph`, on true graphs.
         recipe: `quick`: minutes on two cores; `paper`: as published, 500
-            epochs; `em`: quick, then laws and graphs fitted in turn.
+            epochs; `laws`: force laws and graphs fitted in turn.
         options: The fields of the recipe that differ from its defaults.
         unsplit: Reconstruct the frames that the encoder sees, as NRI did.
         seed: Seed of weights, shuffling and samples.

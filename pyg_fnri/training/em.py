@@ -1,10 +1,7 @@
-"""Force laws from scratch, and an encoder that learns from them."""
+"""Force laws from scratch, without any network."""
 import logging
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -15,52 +12,41 @@ from pytorch_lightning.utilities import rank_zero_only
 
 from pyg_fnri.datasets.spec import Systems, box_half_width, frame_interval
 from pyg_fnri.datasets.stored import write_picture, write_table, write_text
-from pyg_fnri.inference import find_motions, with_inferred_graphs
+from pyg_fnri.inference import find_motions
 from pyg_fnri.laws import (Progress, Start, check_laws, discover_force_laws,
                            prediction_cost)
 from pyg_fnri.laws.fit import NUM_STAGES
 from pyg_fnri.laws.selection import Step
 from pyg_fnri.loader import SystemLoader
-from pyg_fnri.nn import Term, UniformEncoder
 from pyg_fnri.plot import plot_curves
 from pyg_fnri.training.config import Config
-from pyg_fnri.training.module import EncoderDistillation, RelationalInference
-from pyg_fnri.training.recipes import EMSettings
-from pyg_fnri.training.trainer import (load_checkpoint, make_trainer,
-                                       quiet_lightning, save_checkpoint,
-                                       train_module)
+from pyg_fnri.training.module import RelationalInference
+from pyg_fnri.training.recipes import LawsRecipe
+from pyg_fnri.training.trainer import load_checkpoint, save_checkpoint
 
 log = logging.getLogger(__name__)
 
 
 class ExpectationMaximisation:
-    """Finds force laws from scratch, then trains an encoder on the graphs that
-    they lead to. No label is looked at.
+    """Finds force laws from scratch. No label is looked at.
 
     1. Laws, terms and graphs of some training systems are fitted, of each order
        that is possible: laws.ckpt, and em.csv and em.png with a row per
        iteration.
-    2. The encoder learns: distilled/, as of any training.
-    3. Laws are checked on validation systems: check.txt, also kept in the
+    2. Laws are checked on validation systems: check.txt, also kept in the
        checkpoint.
-    4. The result: best.ckpt.
+    3. The result: best.ckpt.
 
     Args:
         config: Of the model, and the seed of all randomness.
         settings: Numbers of systems and starts; interval, walls, terms.
         train, val: The splits.
         out: The directory.
-        **kwargs: For the encoder, of :func:`~pyg_fnri.training.fit`.
     """
-    def __init__(self, config: Config, settings: EMSettings, train: Systems,
-                 val: Systems, out: str, **kwargs: Any) -> None:
+    def __init__(self, config: Config, settings: LawsRecipe, train: Systems,
+                 val: Systems, out: str) -> None:
         if config.unsplit:
             raise ValueError("Laws are not for unsplit; leave that out.")
-        batch_size = config.build_recipe().batch_size
-        num_distilled = min(settings.num_distilled, len(train))
-        if settings.num_distilled and num_distilled < batch_size:
-            raise ValueError(f"num_distilled is {num_distilled}, less than a "
-                             f"batch of {batch_size}; raise it, or take 0.")
         interval = settings.interval or frame_interval(config.data, train)
         if interval is None:
             raise ValueError("Arrays do not tell the time between two frames; "
@@ -69,10 +55,8 @@ class ExpectationMaximisation:
             half_width = box_half_width(train)
         self.settings, self.out = settings, out
         self.train, self.val = train, val
-        self.kwargs = kwargs
         systems = next(iter(SystemLoader(train, settings.num_fitted)))
-        shared = settings.shared or config.build_recipe().shared
-        num_windows = systems.num_graphs if shared else 1
+        num_windows = systems.num_graphs if settings.shared else 1
         #: Time between frames, walls, and order, the likeliest first.
         self.motions = [
             dict(interval=interval, half_width=half_width or None, **motion)
@@ -93,8 +77,6 @@ class ExpectationMaximisation:
         else:
             module = self.find_laws(module)
             _save(module, laws)
-        if self.settings.num_distilled:
-            module = self.distil(module, resume)
         self.check(module)
         _save(module, best)
         return module.eval()
@@ -126,7 +108,6 @@ class ExpectationMaximisation:
             self, module: RelationalInference,
             motion: dict[str, Any]) -> tuple[RelationalInference, pd.DataFrame]:
         module = module.with_laws(**motion)
-        module.model.latent.shared |= self.settings.shared
         systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
         log.info(
             'Laws and graphs of %d training systems (accuracies for '
@@ -158,58 +139,18 @@ class ExpectationMaximisation:
                 log.info('   '.join(f'{k} {v:.4g}' for k, v in row.items()))
                 bars.update(bar, completed=starts + progress.iteration)
 
-            with _without_encoder(module):
-                found = discover_force_laws(
-                    module.model, systems,
-                    torch.Generator().manual_seed(module.config.seed),
-                    num_pilot=self.settings.num_pilot,
-                    max_starts=self.settings.max_starts,
-                    terms=self.settings.terms, on_start=on_start,
-                    on_step=on_step, on_iteration=on_iteration)
+            found = discover_force_laws(
+                module.model, systems,
+                torch.Generator().manual_seed(module.config.seed),
+                num_pilot=self.settings.num_pilot,
+                max_starts=self.settings.max_starts, terms=self.settings.terms,
+                on_start=on_start, on_step=on_step, on_iteration=on_iteration)
         module.record_terms()
         if not found.confirmed and len(found.starts) > 1:
             warnings.warn(
                 f"Of {len(found.starts)} starts, one alone found these laws; "
                 f"compare the held-out cost with another seed's.", stacklevel=2)
         return module.eval(), pd.DataFrame(rows)
-
-    def distil(self, module: RelationalInference,
-               resume: bool = False) -> RelationalInference:
-        """Trains the encoder on the graphs that the laws lead to."""
-        with _without_encoder(module):
-            distilled, val = (
-                with_inferred_graphs(
-                    module.model, systems,
-                    rich.progress.track(SystemLoader(systems, 500), 'inferring',
-                                        transient=True, disable=_no_terminal()))
-                for systems in (self.train[:self.settings.num_distilled],
-                                self.val))
-        # Data far from the origin would be turned to elsewhere.
-        scaling = module.model.scaling
-        layer: Any = module.model.decoder.layer
-        centred = bool((scaling.offset.abs() < 0.25 * scaling.scale).all())
-        alike = layer.order == 2 and all(Term.known[name].symmetric
-                                         for name in layer.terms)
-        recipe = replace(
-            module.recipe, max_epochs=-1, symmetries=module.config.options.get(
-                'symmetries', centred and alike and scaling.num_features >= 4))
-        distillation = EncoderDistillation(module.model, recipe, module.config)
-        distillation.units = module.units
-        distillation.linear_step = module.linear_step
-        distillation.train()
-        log.info('The encoder learns the graphs of %d training systems:',
-                 len(distilled))
-        out = os.path.join(self.out, 'distilled')
-        # Without one of its files, training would not come to its end.
-        goes_on = resume and all(
-            os.path.exists(os.path.join(out, name))
-            for name in ('last.ckpt', 'best.ckpt', 'metrics.csv'))
-        last = os.path.join(out, 'last.ckpt') if goes_on else None
-        with quiet_lightning():
-            trainer = make_trainer(distillation, len(distilled), out, last=last,
-                                   **self.kwargs)
-            return train_module(trainer, distillation, distilled, val, out,
-                                last)
 
     def check(self, module: RelationalInference) -> None:
         """Tells whether the laws' assumptions hold; one system cannot."""
@@ -220,18 +161,6 @@ class ExpectationMaximisation:
                                      'it takes two validation systems or more.')
         log.info(verdict)
         write_text(os.path.join(self.out, 'check.txt'), f'{verdict}\n')
-
-
-@contextmanager
-def _without_encoder(module: RelationalInference) -> Iterator[None]:
-    """Meanwhile, all graphs are as likely: it has yet to learn."""
-    model = module.model
-    encoder = model.encoder
-    model.encoder = UniformEncoder(model.latent.num_logits)
-    try:
-        yield
-    finally:
-        model.encoder = encoder
 
 
 # Of several processes, the first one alone writes.

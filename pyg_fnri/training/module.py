@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import mse_loss
 from torch_geometric.data import Data
 
+from pyg_fnri.inference import refine
 from pyg_fnri.laws import LawCheck
 from pyg_fnri.loader import processes
 from pyg_fnri.losses import kl_divergence
@@ -17,7 +18,6 @@ from pyg_fnri.metrics import (EdgeAccuracy, asymmetric_share, joint_type,
                               linear_rollout, posterior_entropy, static_rollout)
 from pyg_fnri.nn import (ForceLawDecoder, LinearStep, MinMaxScaling,
                          RelationalAutoEncoder, per_mass)
-from pyg_fnri.nn.encoders import UniformEncoder
 from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.recipes import Recipe
@@ -38,8 +38,6 @@ class RelationalInference(pl.LightningModule):
     monitor = ('val_loss', 'min')
     #: The parts of the model that this regime trains.
     trained: tuple[str, ...] = ('encoder', 'decoder')
-    #: Given graphs to learn: the truth, or others in the model's own types.
-    target = 'edge_label'
 
     def __init__(self, model: RelationalAutoEncoder, recipe: Recipe,
                  config: Config) -> None:
@@ -76,19 +74,21 @@ class RelationalInference(pl.LightningModule):
         return str(self.check or '')
 
     def given_types(self, batch: Data) -> Tensor:
-        """The graphs of :attr:`target` in the model's own layers and types
-        (NRI's: one layer of joint types), :obj:`[num_edges, num_layers]`."""
-        if self.target not in batch:
-            raise ValueError(f"These systems have no graph {self.target}; "
-                             f"train without it, by the regime 'learned'.")
-        types: Tensor = batch[self.target]
-        if self.target != 'edge_label' or (self.model.latent.num_layers == len(
-                self.config.num_edge_types)):
+        """The true graphs in the model's own layers and types (NRI's: one layer
+        of joint types), :obj:`[num_edges, num_layers]`."""
+        if 'edge_label' not in batch:
+            raise ValueError("These systems have no true graph edge_label; "
+                             "train without it, by the regime 'learned'.")
+        types: Tensor = batch.edge_label
+        if self.model.latent.num_layers == len(self.config.num_edge_types):
             return types
         return joint_type(types, self.config.num_edge_types).unsqueeze(-1)
 
     def infer(self, batch: Data) -> tuple[Tensor, Optional[list[Tensor]]]:
-        """The graph to predict with, and its posterior; None if given."""
+        """The graph to predict with, and its posterior; None if given. Force
+        laws infer it by one relaxation, other models by their encoder."""
+        if self.config.laws is not None:
+            return refine(self.model, batch, num_restarts=0, num_fits=0)[:2]
         return self.model.infer(batch)
 
     def _logits(self, batch: Data) -> Tensor:
@@ -176,10 +176,7 @@ class RelationalInference(pl.LightningModule):
 
     def is_trained(self, part: str) -> bool:
         """Whether a part is trained, or force laws have taken its place."""
-        if part == 'decoder' and self.config.laws is not None:
-            return True
-        untrained = isinstance(self.model.encoder, UniformEncoder)
-        return part in self.trained and not untrained
+        return part in self.trained or self.config.laws is not None
 
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.Adam(self.model.parameters(),
@@ -313,7 +310,7 @@ class SupervisedInference(RelationalInference):
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         logits = self._logits(batch)
-        if self.target in batch:
+        if 'edge_label' in batch:
             self._log_means({'val_loss': self._cross_entropy(logits, batch)},
                             batch.num_graphs)
         latent = self.model.latent
@@ -323,13 +320,6 @@ class SupervisedInference(RelationalInference):
     def _cross_entropy(self, logits: Tensor, batch: Data) -> Tensor:
         edge_type = self.given_types(batch)
         return self.model.latent.cross_entropy(logits, edge_type).mean()
-
-
-class EncoderDistillation(SupervisedInference):
-    """Trains the encoder on the graphs :obj:`edge_target` that
-    :func:`~pyg_fnri.inference.with_inferred_graphs` adds to systems."""
-    monitor = ('val_loss', 'min')
-    target = 'edge_target'
 
 
 class TrueGraphPrediction(RelationalInference):

@@ -321,67 +321,41 @@ class QuickRecipe(Recipe):
 
 
 @dataclass(frozen=True)
-class EMSettings:
-    """What expectation-maximisation has to be told.
+class LawsRecipe(QuickRecipe):
+    """Force laws from scratch, by expectation-maximisation: no network is
+    trained, and laws infer graphs.
 
     Args:
         num_fitted: Training systems that laws and graphs are fitted on.
         num_pilot: Systems that starts are tried on, and held out, at the most.
         max_starts: Starts at the most.
-        num_distilled: Training systems whose graphs the encoder learns, or 0.
         interval: Time between two frames, by default as the data tell.
         half_width: Distance from the origin to each wall; by default the
             simulation's. Where it is 0 or unknown, the data tell of walls.
         terms: What may be added to central laws: names of terms, 'one-way',
             'finer-tables', or 'auto' for all; empty for none.
-        shared: Whether all systems, of the same particles, have one graph.
     """
     num_fitted: int = 1_000
     num_pilot: int = 100
     max_starts: int = 5
-    num_distilled: int = 20_000
     interval: Optional[float] = None
     half_width: Optional[float] = None
     terms: Sequence[str] = ('auto', )
-    shared: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check(self, lambda v: v >= 1, 'at least 1', 'num_fitted', 'num_pilot',
                'max_starts')
-        _check(self, lambda v: v >= 0, 'at least 0', 'num_distilled')
         _check(self, lambda v: v is None or 0 < v < math.inf, 'above 0',
                'interval')
         _check(self, lambda v: v is None or 0 <= v < math.inf, 'at least 0',
                'half_width')
 
-
-@dataclass(frozen=True)
-class EMRecipe(EMSettings, QuickRecipe):
-    """Force laws from scratch; an encoder learns the graphs that they lead to,
-    in :obj:`max_steps` steps."""
-    max_steps: int = 6_000
-
-    def __post_init__(self) -> None:
-        QuickRecipe.__post_init__(self)
-        EMSettings.__post_init__(self)
-
     @classmethod
     def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
         if regime != 'learned':
-            raise ValueError(f"The recipe em has no regime {regime}.")
-        return super().defaults(model, regime)
-
-
-@dataclass(frozen=True)
-class LawsRecipe(EMRecipe):
-    """Force laws from scratch: no network is trained, and graphs are inferred
-    by refinement alone."""
-    num_distilled: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check(self, lambda v: v == 0, '0, as there is no encoder to learn',
-               'num_distilled')
+            raise ValueError(f"The recipe laws has no regime {regime}.")
+        return {}
 
     def build(self, *args: Any) -> RelationalAutoEncoder:
         return Recipe.build(self, *args)
@@ -398,6 +372,5 @@ class LawsRecipe(EMRecipe):
 RECIPES: dict[str, type[Recipe]] = {
     'quick': QuickRecipe,
     'paper': PaperRecipe,
-    'em': EMRecipe,
     'laws': LawsRecipe
 }

@@ -20,7 +20,7 @@ from pyg_fnri.loader import SystemLoader
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.em import ExpectationMaximisation
 from pyg_fnri.training.module import RelationalInference, build_module
-from pyg_fnri.training.recipes import EMRecipe
+from pyg_fnri.training.recipes import LawsRecipe
 from pyg_fnri.training.trainer import (load_checkpoint, make_trainer,
                                        quiet_lightning, train_module)
 
@@ -33,7 +33,7 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
         command: Optional[Sequence[str]] = None,
         **kwargs: Any) -> RelationalInference:
     """Trains a model by its recipe, to best.ckpt (lowest validation loss),
-    last.ckpt, metrics.csv and curves.png; by the recipes `em` and `laws` as
+    last.ckpt, metrics.csv and curves.png; by the recipe `laws` as
     :class:`ExpectationMaximisation` says. Gives the module of best.ckpt.
 
     Args:
@@ -65,9 +65,8 @@ def _fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
             _start_run(out, command)
         module.fit_units(train._data.x)
 
-    if isinstance(module.recipe, EMRecipe):
-        em = ExpectationMaximisation(config, module.recipe, train, val, out,
-                                     **kwargs)
+    if isinstance(module.recipe, LawsRecipe):
+        em = ExpectationMaximisation(config, module.recipe, train, val, out)
         begin()
         return em.run(module, resume)
     trainer = make_trainer(module, len(train), out, last=last, **kwargs)
@@ -149,7 +148,7 @@ def _last_checkpoint(out: str, config: Config) -> Optional[str]:
     path = next(filter(os.path.exists, paths), None)
     if path is None:
         started = os.path.exists(os.path.join(out, 'command.txt'))
-        if started and config.recipe in ('em', 'laws'):
+        if started and config.recipe == 'laws':
             return None
         raise FileNotFoundError(f"There is no '{paths[0]}' to go on from; "
                                 f"start without resume.")

@@ -15,9 +15,8 @@ from pyg_fnri.training.trainer import ProgressLines
 
 #: The files of a run.
 FILES = {'best.ckpt', 'last.ckpt', 'metrics.csv', 'curves.png', 'command.txt'}
-EM_FILES = {
-    'command.txt', 'laws.ckpt', 'em.csv', 'em.png', 'distilled', 'check.txt',
-    'best.ckpt'
+LAWS_FILES = {
+    'command.txt', 'laws.ckpt', 'em.csv', 'em.png', 'check.txt', 'best.ckpt'
 }
 
 
@@ -27,20 +26,20 @@ def script(load_script):
 
 
 @pytest.fixture(scope='module')
-def em_arguments(tiny_arguments):
-    """Arguments of the recipe em, of as little as can be."""
+def laws_arguments(tiny_arguments):
+    """Arguments of the recipe laws, of as little as can be."""
     return [
-        *tiny_arguments, '--recipe', 'em', '--option', 'num_fitted=8',
+        *tiny_arguments, '--recipe', 'laws', '--option', 'num_fitted=8',
         '--option', 'num_pilot=4', '--option', 'max_starts=2', '--option',
-        'num_distilled=16', '--option', 'terms='
+        'terms='
     ]
 
 
 @pytest.fixture(scope='module')
-def em_run(script, em_arguments, tmp_path_factory):
+def laws_run(script, laws_arguments, tmp_path_factory):
     """The directory of such a run, not to be changed."""
-    out = tmp_path_factory.mktemp('runs') / 'em'
-    script.main([*em_arguments, '--out', str(out)])
+    out = tmp_path_factory.mktemp('runs') / 'laws'
+    script.main([*laws_arguments, '--out', str(out)])
     return out
 
 
@@ -134,15 +133,14 @@ def test_stopped_run_says_how_to_go_on(script, tiny_arguments, tmp_path,
     assert last['global_step'] == 3
 
 
-@pytest.mark.parametrize('arguments, message', [
-    (['--resume', '--option', 'hidden_channels=9'], 'options'),
-    (['--resume', '--recipe', 'em'], 'recipe'), ([], 'holds a run'),
-    (['--overwrite', '--num-observed', '50'], 'at least 100 steps'),
-    (['--overwrite', '--option', 'learning_rate=nan'], 'learning_rate'),
-    (['--overwrite', '--option', 'accelerator=abacus'], 'abacus'),
-    (['--overwrite', '--option', 'null_prior=1.5,.5'], 'priors'),
-    (['--overwrite', '--recipe', 'em', '--option', 'num_distilled=5'], 'num_d')
-])
+@pytest.mark.parametrize(
+    'arguments, message',
+    [(['--resume', '--option', 'hidden_channels=9'], 'options'),
+     (['--resume', '--recipe', 'laws'], 'recipe'), ([], 'holds a run'),
+     (['--overwrite', '--num-observed', '50'], 'at least 100 steps'),
+     (['--overwrite', '--option', 'learning_rate=nan'], 'learning_rate'),
+     (['--overwrite', '--option', 'accelerator=abacus'], 'abacus'),
+     (['--overwrite', '--option', 'null_prior=1.5,.5'], 'priors')])
 def test_wrong_arguments_end_in_one_sentence_and_lose_nothing(
         script, tiny_arguments, copied_run, arguments, message):
     before = contents(copied_run)
@@ -202,17 +200,16 @@ def test_options_of_the_recipe_reach_it(script, tiny_arguments, tmp_path):
 
 
 @pytest.mark.filterwarnings('ignore:Of . starts, one alone')
-def test_em_ends_with_laws_and_an_encoder(load_script, em_run, tiny_root,
-                                          tmp_path):
-    assert names(em_run) == EM_FILES
-    module = load_checkpoint(str(em_run / 'best.ckpt'))
+def test_laws_are_kept_and_measured(load_script, laws_run, tiny_root, tmp_path):
+    assert names(laws_run) == LAWS_FILES
+    module = load_checkpoint(str(laws_run / 'best.ckpt'))
     assert isinstance(module.model.decoder.layer, ForceLawDecoder)
-    assert module.config.recipe == 'em'
+    assert module.config.recipe == 'laws'
     assert module.config.laws['half_width'] == 5
     module.require('encoder', 'decoder')
     load_script('evaluate').main([
         '--root', tiny_root, '--checkpoint',
-        str(em_run / 'best.ckpt'), '--out',
+        str(laws_run / 'best.ckpt'), '--out',
         str(tmp_path)
     ])
     assert (tmp_path / 'laws.csv').read_text().startswith('distance_m,')

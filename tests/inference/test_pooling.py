@@ -2,11 +2,9 @@ import warnings
 
 import pytest
 import torch
-from torch_geometric.data import Batch, InMemoryDataset
+from torch_geometric.data import Batch
 
-from pyg_fnri.inference import (pool_posteriors, refine, shared_graph,
-                                with_inferred_graphs)
-from pyg_fnri.loader import SystemLoader
+from pyg_fnri.inference import pool_posteriors, refine, shared_graph
 from pyg_fnri.nn import FNRI
 
 
@@ -103,46 +101,3 @@ def test_together_systems_tell_what_each_one_only_hints_at(
     edge_type, posterior, _ = shared_graph(model, [batch])
     assert edge_type.equal(truth)
     assert min(q.max(-1).values.min() for q in posterior) > 0.9
-
-
-class Systems(InMemoryDataset):
-    """Systems of any size."""
-    def __init__(self, data_list):
-        super().__init__(None)
-        self.data, self.slices = self.collate(data_list)
-
-
-class Opinion(torch.nn.Module):
-    """An encoder that knows little, of each edge by itself."""
-    def forward(self, x, edge_index):
-        sender, receiver = edge_index
-        near = (x[receiver, :, :2] - x[sender, :, :2]).norm(dim=-1).mean(-1)
-        zero = torch.zeros_like(near)
-        return torch.stack([zero, 1 - near, zero, near - 1], -1)
-
-
-@pytest.mark.parametrize('case', ['subset', 'mixed sizes', 'one'])
-def test_each_system_gets_its_own_graph(make_model, tiny_systems,
-                                        simulate_systems, case):
-    model = make_model(torch.zeros(0, 2, dtype=torch.long))
-    model.encoder = Opinion()
-    dataset, num_systems = tiny_systems('train')[[40, 3, 63, 3, 17]], 4
-    if case == 'mixed sizes':
-        data_list = sum((simulate_systems(1, n) for n in (3, 6, 4, 3, 6)), [])
-        dataset, num_systems = Systems(data_list), 5
-    elif case == 'one':
-        dataset, num_systems = Systems(simulate_systems(1, 4)), 1
-    # The last batch is smaller.
-    batches = list(SystemLoader(dataset[:num_systems], 3))
-    out = with_inferred_graphs(model, dataset, iter(batches))
-    assert len(out) == num_systems
-    expected = torch.cat(
-        [refine(model, batch, num_restarts=0).edge_type for batch in batches])
-    assert torch.cat([data.edge_target for data in out]).equal(expected)
-    for data, other in zip(out, dataset):
-        for key in ('x', 'edge_index', 'edge_label'):
-            assert torch.equal(data[key], other[key]), key
-    # Batches hold the targets; the data set is left as it is.
-    batch, = SystemLoader(out, num_systems)
-    assert batch.edge_target.equal(expected)
-    assert 'edge_target' not in dataset[0] and len(dataset) >= num_systems

@@ -20,7 +20,6 @@ import torch
 from fault_table import record
 from small_training import assert_same_state, make_config
 
-import pyg_fnri.training.em
 import pyg_fnri.training.run
 from pyg_fnri import load
 from pyg_fnri.datasets import ParticleSystems
@@ -34,8 +33,7 @@ pytestmark = [
     pytest.mark.usefixtures('laws_sought_briefly')
 ]
 
-EM = dict(max_steps=7, num_fitted=4, num_pilot=2, max_starts=2,
-          num_distilled=24, terms=[])
+LAWS = dict(num_fitted=4, num_pilot=2, max_starts=2, terms=[])
 #: How often validated, of epochs of five steps, and of four.
 RUNS = {
     'samples and frames':
@@ -47,16 +45,16 @@ RUNS = {
                                                    dropout=0.5)), 4),
     'a schedule by epochs':
     (make_config(recipe='paper', options=dict(batch_size=12, max_epochs=2)), 3),
-    'em': (make_config(recipe='em', options=dict(batch_size=12, **EM)), 3)
+    'laws': (make_config(recipe='laws', options=LAWS), 3)
 }
 
-SLOW = {'a schedule by epochs', 'em'}
+SLOW = {'a schedule by epochs', 'laws'}
 #: Kills on each of two disks, of what makes a result, and a file that it has.
 NUM_KILLS = 50
 KEYS = {
     'generating': 'systems.pt',
     'training': 'last.ckpt',
-    'em': 'laws.ckpt',
+    'laws': 'laws.ckpt',
     'inferring': 'model.ckpt'
 }
 DISKS = {'same disk': None, 'another disk': '/dev/shm'}
@@ -83,7 +81,6 @@ def start(train, val):
 
         torch.set_num_threads(1)
         pyg_fnri.training.run.make_trainer = make
-        pyg_fnri.training.em.make_trainer = make
         config, val_every = RUNS[name]
         fit(config, train, val[:8], str(out), val_every=val_every,
             accelerator='cpu', resume=resume, command=['test'])
@@ -161,7 +158,7 @@ def works(start, straight, train, val, tmp_path_factory):
             command=['test'])
 
     def infer(out, resume, first=0):
-        found = load(str(straight('em')[0] / 'best.ckpt'))
+        found = load(str(straight('laws')[0] / 'best.ckpt'))
         found.infer(
             val._data.x.view(-1, 5, 99,
                              4)[first:first + 2].numpy()[:, :, :60]).save(out)
@@ -235,7 +232,8 @@ def is_whole(path, content, others):
 @pytest.mark.parametrize('kind', KEYS)
 def test_kills_lose_nothing(works, tmp_path, kind, disk):
     """At operations on files, in the middle of files, and at any time."""
-    draw, names, goes_on = random.Random(0), [kind], kind in ('training', 'em')
+    draw, names, goes_on = random.Random(0), [kind], kind in ('training',
+                                                              'laws')
     made, kills = {}, {kind: 0}
     if kind == 'training':
         names = [name for name in RUNS if name not in SLOW]

@@ -11,13 +11,13 @@ from torch.nn.functional import cross_entropy
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import EdgeAccuracy, linear_rollout, static_rollout
 from pyg_fnri.nn import per_mass
-from pyg_fnri.training import EncoderDistillation, build_module
+from pyg_fnri.training import build_module
 
 pytestmark = pytest.mark.filterwarnings('ignore:.*no `val_dataloader`.*',
                                         'ignore:.*LeafSpec.*')
 
 
-@pytest.mark.parametrize('model, recipe', [('nri', 'paper'), ('fnri', 'em'),
+@pytest.mark.parametrize('model, recipe', [('nri', 'paper'), ('fnri', 'quick'),
                                            ('sfnri', 'quick')])
 def test_every_model_trains_by_every_recipe(train, model, recipe):
     module = build(train, model=model, recipe=recipe)
@@ -180,19 +180,6 @@ def test_nri_is_supervised_in_joint_types(train, val):
     report = validate(module, val)
     assert report['val_loss'] == pytest.approx(expected.item(), rel=1e-5)
     assert 0.2 < report['val_accuracy'] < 1
-
-
-def test_targets_are_learned_and_truth_is_measured_by(train, val):
-    module = build(train)
-    distillation = EncoderDistillation(module.model.eval(), module.recipe,
-                                       module.config)
-    systems, reports = [val[i] for i in range(len(val))], []
-    for wrong in (0, 1):
-        for system in systems:
-            system.edge_target = (system.edge_label - wrong).abs()
-        reports.append(validate(distillation, systems))
-    assert reports[0]['val_accuracy'] == reports[1]['val_accuracy']
-    assert reports[0]['val_loss'] != reports[1]['val_loss']
 
 
 def test_validation_rollouts_are_compared_with_no_graph(trained, val):

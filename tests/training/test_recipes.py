@@ -7,7 +7,7 @@ from torch_geometric.data import Batch
 from pyg_fnri.losses import huber_nll
 from pyg_fnri.nn import (FNRI, NRI, SFNRI, MinMaxScaling, ResidualEncoder,
                          StandardScaling)
-from pyg_fnri.training import (DECODERS, ENCODERS, EMRecipe, PaperRecipe,
+from pyg_fnri.training import (DECODERS, ENCODERS, LawsRecipe, PaperRecipe,
                                QuickRecipe)
 from pyg_fnri.transforms import SplitTrajectory
 
@@ -88,7 +88,7 @@ def test_networks_have_the_sizes_of_the_recipe(encoder, decoder, make_system):
                          [(PaperRecipe, dict(learning_rate=math.nan)),
                           (PaperRecipe, dict(encoder='rnn')),
                           (QuickRecipe, dict(max_steps=-1)),
-                          (EMRecipe, dict(interval=math.nan))])
+                          (LawsRecipe, dict(interval=math.nan))])
 def test_values_out_of_range_are_refused(recipe, values):
     with pytest.raises(ValueError, match=f'^{min(values)} must be'):
         recipe(**values)

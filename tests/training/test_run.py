@@ -53,7 +53,7 @@ def test_what_cannot_work_is_told_before_files_are_touched(
 def test_a_killed_start_can_be_started_again(tmp_path, monkeypatch):
     (tmp_path / 'command.txt.part').touch()
     check_run(str(tmp_path))
-    (tmp_path / 'distilled').mkdir()
+    (tmp_path / 'version_0').mkdir()
     names = ['last.ckpt', 'best.ckpt', 'laws.ckpt', 'a.csv']
     for name in (*names, 'command.txt'):
         (tmp_path / name).touch()
@@ -63,6 +63,6 @@ def test_a_killed_start_can_be_started_again(tmp_path, monkeypatch):
         patch.setattr(shutil, 'rmtree', lambda path: removed.append(path.name))
         _start_run(str(tmp_path), ['new'])
     # Nothing can go on without files that are gone.
-    assert removed[:4] == [*names[:2], 'distilled', 'laws.ckpt']
+    assert removed[:4] == [*names[:2], 'version_0', 'laws.ckpt']
     assert 'command.txt' not in removed
     assert (tmp_path / 'command.txt').read_text() == 'new\n'
