@@ -6,6 +6,8 @@ dense here, entry `[i, j]` belonging to the edge from sender `j` to receiver
 """
 import torch
 
+from pyg_fnri.nn.encoders import LEAST_DISTANCE, POWERS
+
 
 def of_edges(dense, edge_index):
     """Rows `[E, ...]` of a dense graph `[N, N, ...]`, edge by edge."""
@@ -61,6 +63,45 @@ def cnn_encoder(f, x):
             (i, j): trajectory_cnn(f.cnn, torch.cat([x[i], x[j]], -1))
             for i, j in pairs(x.size(0))
         }, x.size(0))
+
+
+def equivariant_encoder(f, x):
+    """Positions and vectors `[N, T, 2 d]`, logits `[N, N, C]`."""
+    def log(pull):
+        return pull.sign() * (1 + pull.abs()).log()
+
+    place, vector = x.chunk(2, dim=-1)
+    edges = pairs(x.size(0))
+    distance, line = {}, {}
+    for i, j in edges:
+        line[i, j] = place[j] - place[i]
+        r = line[i, j].norm(dim=-1).clamp(min=LEAST_DISTANCE)
+        distance[i, j], line[i, j] = r, line[i, j] / r.unsqueeze(-1)
+    pull = {(i, j): (vector[i] * line[i, j]).sum(-1) for i, j in edges}
+    h = {(i, j):
+         mlp(
+             f.pair_mlp,
+             torch.cat(
+                 [distance[i, j].log(),
+                  log(pull[i, j]),
+                  log(pull[j, i])]))
+         for i, j in edges}
+    for strength, round_mlp in zip(f.strengths, f.round_mlps):
+        own = {(i, j):
+               sum(c * distance[i, j]**p
+                   for c, p in zip(linear(strength, h[i, j]), POWERS))
+               for i, j in edges}
+        for i, j in edges:
+            left = vector[i] - sum(
+                own[i, k].unsqueeze(-1) * line[i, k]
+                for k in range(x.size(0)) if k != i)
+            pull[i, j] = (left * line[i, j]).sum(-1) + own[i, j]
+        h = {(i, j):
+             mlp(round_mlp,
+                 torch.cat([log(pull[i, j]),
+                            log(pull[j, i]), h[i, j]]))
+             for i, j in edges}
+    return passes(f, h, x.size(0))
 
 
 def trajectory_cnn(f, rows):

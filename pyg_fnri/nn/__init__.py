@@ -6,7 +6,8 @@ from pyg_fnri import lazily
 if TYPE_CHECKING:
     from pyg_fnri.nn.aggr import ScatterSum
     from pyg_fnri.nn.decoder import Decoder, RolloutDecoder
-    from pyg_fnri.nn.encoders import (MLP, CNNEncoder, Encoder, MLPEncoder,
+    from pyg_fnri.nn.encoders import (MLP, CNNEncoder, Encoder,
+                                      EquivariantEncoder, MLPEncoder,
                                       UniformEncoder)
     from pyg_fnri.nn.force_law import ForceLaw, ForceLawDecoder
     from pyg_fnri.nn.latent import CategoricalLatent, Latent, SigmoidLatent
@@ -26,11 +27,11 @@ else:
 
 __all__ = [
     'CNNEncoder', 'CategoricalLatent', 'Central', 'Decoder', 'Encoder',
-    'EvenLaw', 'FNRI', 'ForceLaw', 'ForceLawDecoder', 'Latent', 'LinearStep',
-    'MLP', 'MLPEncoder', 'MODELS', 'MinMaxScaling', 'MultiplexConv', 'NRI',
-    'NodeTerm', 'OverLinearStep', 'PairTerm', 'ParticleTerm', 'RateLawDecoder',
-    'RecurrentConv', 'RecurrentDecoder', 'RelationalAutoEncoder',
-    'ResidualEncoder', 'RolloutDecoder', 'SFNRI', 'ScatterSum', 'Scaling',
-    'SigmoidLatent', 'StandardScaling', 'Term', 'UniformEncoder', 'Walls',
-    'known_masses', 'per_mass', 'rate_laws'
+    'EquivariantEncoder', 'EvenLaw', 'FNRI', 'ForceLaw', 'ForceLawDecoder',
+    'Latent', 'LinearStep', 'MLP', 'MLPEncoder', 'MODELS', 'MinMaxScaling',
+    'MultiplexConv', 'NRI', 'NodeTerm', 'OverLinearStep', 'PairTerm',
+    'ParticleTerm', 'RateLawDecoder', 'RecurrentConv', 'RecurrentDecoder',
+    'RelationalAutoEncoder', 'ResidualEncoder', 'RolloutDecoder', 'SFNRI',
+    'ScatterSum', 'Scaling', 'SigmoidLatent', 'StandardScaling', 'Term',
+    'UniformEncoder', 'Walls', 'known_masses', 'per_mass', 'rate_laws'
 ]

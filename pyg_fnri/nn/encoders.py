@@ -1,4 +1,5 @@
 """Encoders: trajectories in, logits of the edge types out."""
+from functools import reduce
 from typing import Any, Union
 
 import torch
@@ -8,6 +9,12 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import degree
 
 from pyg_fnri.nn.aggr import ScatterSum
+from pyg_fnri.nn.latent import reverse_edges
+
+#: Of distances, whose sums an :class:`EquivariantEncoder` can take off.
+POWERS = (-3, -2, -1, 0, 1, 2)
+#: Below it, in the encoder's units, they no longer grow.
+LEAST_DISTANCE = 0.1
 
 
 class BatchNorm(torch.nn.BatchNorm1d):
@@ -205,6 +212,81 @@ class CNNEncoder(Encoder):
         return self.passes(h_edge, edge_index, x.size(0))
 
 
+class EquivariantEncoder(Encoder):
+    r"""Embeds what is seen along the line between two particles, so that turns,
+    mirrors and translations change nothing. Not in the paper.
+
+    Of each frame, their distance :math:`r`, and how far each one's vector
+    :math:`\mathbf{a}_i`, such as its acceleration, points to the other,
+    :math:`g_{ij} = \mathbf{a}_i \cdot \mathbf{u}_{ij}`, give
+    :math:`\mathbf{h}_{(i,j)}`. In each round, vector messages take from all
+    others' pairs what they explain:
+
+    .. math::
+        w_{ij} &= \textstyle\sum_p c_p(\mathbf{h}_{(i,j)}) \, r^p \\
+        g_{ij} &= \big( \mathbf{a}_i - \textstyle\sum_k w_{ik}
+        \mathbf{u}_{ik} \big) \cdot \mathbf{u}_{ij} + w_{ij}
+
+    Args:
+        in_channels: Number of positions and vectors, 2 * d.
+        num_rounds: Number of rounds.
+    """
+    def __init__(self, in_channels: int, num_steps: int, out_channels: int,
+                 hidden_channels: int = 256, dropout: float = 0.0,
+                 num_rounds: int = 2, **kwargs: Any) -> None:
+        super().__init__(in_channels, out_channels, hidden_channels, dropout,
+                         **kwargs)
+        self.num_steps = num_steps
+        sizes = hidden_channels, hidden_channels, dropout
+        self.pair_mlp = MLP(3 * num_steps, *sizes)
+        self.strengths = torch.nn.ModuleList(
+            torch.nn.Linear(hidden_channels, len(POWERS))
+            for _ in range(num_rounds))
+        self.round_mlps = torch.nn.ModuleList(
+            MLP(2 * num_steps + hidden_channels, *sizes)
+            for _ in range(num_rounds))
+        self.init_passes(hidden_channels)
+
+    def reset_parameters(self) -> None:
+        for part in (self.pair_mlp, *self.round_mlps, self.edge_mlp1,
+                     self.node_mlp2, self.edge_mlp2):
+            part.reset_parameters()
+        for p in self.strengths.parameters():  # At first, little is taken off.
+            torch.nn.init.normal_(p, std=0.05)
+        _reset(self.lin)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        check_trajectories(x, self.num_steps, self.in_channels)
+        # Each axis by itself, [num_nodes, d, T].
+        place, vector = (k.contiguous() for k in x.transpose(1, 2).chunk(2, 1))
+        receiver, sender = edge_index.flip(0)
+        if self.flow == 'target_to_source':
+            receiver, sender = sender, receiver
+        reverse = reverse_edges(edge_index)
+        line = torch.sub(*(place.index_select(0, of)
+                           for of in (sender, receiver)))  # [num_edges, d, T]
+        square = _summed(line.square()).clamp(min=LEAST_DISTANCE**2)
+        distance = square.sqrt()
+        line = line / distance.unsqueeze(1)
+
+        def along(vector: Tensor, own: Any = 0.0) -> list[Tensor]:
+            pull = _summed(vector.index_select(0, receiver) * line) + own
+            pull = pull.abs().log1p().copysign(pull)
+            return [pull, pull.index_select(0, reverse)]
+
+        h = self.pair_mlp(torch.cat([distance.log(), *along(vector)], dim=-1))
+        powers = torch.stack([distance**p for p in POWERS], dim=1)
+        for strength, mlp in zip(self.strengths, self.round_mlps):
+            own = torch.bmm(strength(h).unsqueeze(1), powers)
+            # propagate_type: (edge_attr: Tensor)
+            out = self.propagate(edge_index, edge_attr=(own * line).flatten(1),
+                                 size=(x.size(0), x.size(0)))
+            left = vector - out.view_as(vector)
+            h = mlp(torch.cat([*along(left, own.squeeze(1)), h], dim=-1))
+        h = self.passes(h, edge_index, x.size(0))
+        return h
+
+
 class UniformEncoder(torch.nn.Module):
     """Knows nothing: all types are as likely, of trajectories of any length.
     For force laws, which need no encoder to start from."""
@@ -217,6 +299,11 @@ class UniformEncoder(torch.nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         return x.new_zeros(edge_index.size(1), self.out_channels)
+
+
+def _summed(x: Tensor) -> Tensor:
+    """Over few axes :obj:`[*, d, T]`; PyTorch's own sum is slower."""
+    return reduce(torch.add, x.unbind(1))
 
 
 def check_trajectories(x: Tensor, num_steps: int, num_features: int) -> None:

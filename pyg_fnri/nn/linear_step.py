@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn.inits import reset
 
-from pyg_fnri.nn.encoders import check_trajectories
+from pyg_fnri.nn.encoders import EquivariantEncoder, check_trajectories
 from pyg_fnri.nn.scaling import split_quantities
 
 #: A few thousand particles settle the 24 numbers of a linear step.
@@ -173,7 +173,8 @@ class ResidualEncoder(torch.nn.Module):
     r"""Shows an encoder, for a frame less and twice the features, each state
     with the linear step's residual, about the sum of the forces:
     :math:`[\mathbf{x}^t, \mathrm{sgn}(\mathbf{r}^t) \log (1 +
-    |\mathbf{r}^t|)]`."""
+    |\mathbf{r}^t|)]`. An :class:`EquivariantEncoder` sees positions and the
+    residual of velocities as they are."""
     def __init__(self, encoder: torch.nn.Module,
                  linear_step: LinearStep) -> None:
         super().__init__()
@@ -188,8 +189,13 @@ class ResidualEncoder(torch.nn.Module):
         num_steps = getattr(self.encoder, 'num_steps', x.size(1) - 1) + 1
         check_trajectories(x, num_steps, self.linear_step.num_features)
         residual = self.linear_step.residual(x)
-        residual = residual.abs().log1p().copysign(residual)
-        x = self.encoder(torch.cat([x[:, :-1], residual], -1), edge_index)
+        x = x[:, :-1]
+        if isinstance(self.encoder, EquivariantEncoder):
+            x, residual = (k.chunk(2, -1)[i]
+                           for i, k in enumerate((x, residual)))
+        else:
+            residual = residual.abs().log1p().copysign(residual)
+        x = self.encoder(torch.cat([x, residual], -1), edge_index)
         return x
 
 

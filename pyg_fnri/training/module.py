@@ -101,7 +101,8 @@ class RelationalInference(pl.LightningModule):
         # Of the one graph that all systems share, or one of each.
         number = batch.num_graphs if latent.shared else 1
         logits = logits[:len(logits) // number]
-        edge_attr = latent.sample(logits, recipe.tau, recipe.hard,
+        tau = recipe.temperature(self.global_step)
+        edge_attr = latent.sample(logits, tau, recipe.hard,
                                   self.generator).repeat(number, 1)
         nll = recipe.reconstruction(self.model, batch,
                                     per_mass(edge_attr, batch), self.generator)

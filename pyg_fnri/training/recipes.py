@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
 from pyg_fnri import nn
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 #: Encoders by name: of features, frames, logits, hidden units and dropout.
 ENCODERS: dict[str, Callable[..., torch.nn.Module]] = {
     'mlp': lambda *sizes: nn.MLPEncoder(*sizes),
-    'cnn': lambda channels, num_steps, *sizes: nn.CNNEncoder(channels, *sizes)
+    'cnn': lambda channels, num_steps, *sizes: nn.CNNEncoder(channels, *sizes),
+    'equivariant': lambda *sizes: nn.EquivariantEncoder(*sizes)
 }
 #: Decoders by name: of features, edge channels, hidden units and `burn_in`.
 DECODERS: dict[str, Callable[..., nn.Decoder]] = {
@@ -58,7 +59,8 @@ class Recipe(ABC):
         undirected: Whether both directions of a pair are one interaction.
         shared: Whether all systems, of the same particles, have one graph.
         null_prior: Prior of type 0 in each layer-graph; uniform by default.
-        encoder: `mlp`, or `cnn`, convolutions over time, of any length.
+        encoder: `mlp`; `cnn`, convolutions over time, of any length; or
+            `equivariant`, of positions and velocities alone.
         decoder: `mlp`, or `gru`, which remembers the states before.
         burn_in: True states that a `gru` decoder sees first.
         symmetries: Whether systems are turned and mirrored at random.
@@ -151,6 +153,10 @@ class Recipe(ABC):
     def schedule(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """The learning rate's schedule, as Lightning wants it."""
 
+    def temperature(self, step: int) -> float:
+        """That of the samples, at a step of the optimiser."""
+        return self.tau
+
     def augment(self, batch: Data, generator: torch.Generator) -> Data:
         """The batch as it is trained on."""
         from pyg_fnri.transforms import random_symmetries
@@ -203,7 +209,8 @@ class QuickRecipe(Recipe):
 
     Residuals of :class:`~pyg_fnri.nn.LinearStep` in standardised units; single
     steps from random frames of both halves; a robust likelihood; a high
-    temperature; the null channel dropped; both directions of a pair tied.
+    temperature, which falls; an encoder for which no direction is special; the
+    null channel dropped; both directions of a pair tied.
 
     Args:
         variance: Of the likelihood's core, in units of the linear residual.
@@ -214,12 +221,14 @@ class QuickRecipe(Recipe):
             1) rather than all alike (0); weights make up for it.
         warmup_steps: Steps in which the learning rate rises linearly.
         final_rate: Where its cosine decay ends, as a fraction.
+        final_tau: Where the temperature ends, which falls by a factor a step.
     """
     hidden_channels: int = 64
     batch_size: int = 64
     learning_rate: float = 2e-3
     max_steps: int = 5_000
     tau: float = 2.0
+    encoder: str = 'equivariant'
     variance: float = 0.02
     delta: float = 1.0
     num_frames: int = 6
@@ -227,11 +236,12 @@ class QuickRecipe(Recipe):
     focus: float = 0.0
     warmup_steps: int = 100
     final_rate: float = 0.02
+    final_tau: float = 0.5
     drop_null: bool = True
     undirected: bool = True
 
     positive = (*Recipe.positive, 'max_steps', 'variance', 'num_frames',
-                'pred_steps', 'warmup_steps')
+                'pred_steps', 'warmup_steps', 'final_tau')
 
     def build_scaling(self, num_features: int) -> nn.Scaling:
         return nn.StandardScaling(num_features)
@@ -243,7 +253,7 @@ class QuickRecipe(Recipe):
     @classmethod
     def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
         if regime == 'supervised':
-            return {'symmetries': True, 'max_steps': 12_000}
+            return {'max_steps': 12_000}
         if regime == 'true_graph':
             # Squared errors: what reports measure, once the graph is known.
             return dict(hidden_channels=128, learning_rate=1.5e-3,
@@ -257,10 +267,21 @@ class QuickRecipe(Recipe):
         linear_step = nn.LinearStep(in_channels)
         out.decoder.layer = nn.OverLinearStep(out.decoder.layer, linear_step)
         # It sees twice the features, in one frame less.
-        inner = self.build_encoder(2 * in_channels, num_steps - 1,
+        equivariant = isinstance(out.encoder, nn.EquivariantEncoder)
+        channels = in_channels if equivariant else 2 * in_channels
+        inner = self.build_encoder(channels, num_steps - 1,
                                    out.latent.num_logits)
         out.encoder = nn.ResidualEncoder(inner, linear_step)
         return out
+
+    def build_encoder(self, in_channels: int, num_steps: int,
+                      out_channels: int) -> torch.nn.Module:
+        if self.encoder == 'equivariant' and in_channels % 2:
+            # Not positions and velocities: no lines between particles.
+            return replace(self,
+                           encoder='mlp').build_encoder(in_channels, num_steps,
+                                                        out_channels)
+        return super().build_encoder(in_channels, num_steps, out_channels)
 
     def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
         super().fit_units(model, x)
@@ -307,6 +328,10 @@ class QuickRecipe(Recipe):
             out = decoder.step(state, *graph)
         return huber_nll(out, target, linear_step.scale, self.variance,
                          self.delta, weight)
+
+    def temperature(self, step: int) -> float:
+        phase = min(1.0, step / self.max_steps)
+        return self.tau * math.pow(self.final_tau / self.tau, phase)
 
     def schedule(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         from torch.optim.lr_scheduler import LambdaLR

@@ -5,19 +5,23 @@ import pytest
 import torch
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.nn import MLP, CNNEncoder, MLPEncoder
+from pyg_fnri.nn import MLP, CNNEncoder, EquivariantEncoder, MLPEncoder
 
 NUM_STEPS = 16
-ORACLES = {MLPEncoder: dense.encoder, CNNEncoder: dense.cnn_encoder}
+ORACLES = {
+    MLPEncoder: dense.encoder,
+    CNNEncoder: dense.cnn_encoder,
+    EquivariantEncoder: dense.equivariant_encoder
+}
 
 
 def make(encoder_class, **kwargs):
-    if encoder_class is MLPEncoder:
-        return MLPEncoder(4, NUM_STEPS, 3, hidden_channels=8, **kwargs)
-    return CNNEncoder(4, 3, hidden_channels=8, **kwargs)
+    if encoder_class is CNNEncoder:
+        return CNNEncoder(4, 3, hidden_channels=8, **kwargs)
+    return encoder_class(4, NUM_STEPS, 3, hidden_channels=8, **kwargs)
 
 
-@pytest.fixture(params=[MLPEncoder, CNNEncoder])
+@pytest.fixture(params=ORACLES)
 def encoder(request, shake):
     return shake(make(request.param))
 
@@ -64,6 +68,29 @@ def test_dropout_reaches_every_network():
         x = torch.randn(size)
         assert not torch.equal(part(x), part(x))
         assert torch.equal(part.eval()(x), part(x))
+
+
+@pytest.mark.parametrize('num_axes', [1, 2, 3])
+def test_no_direction_and_no_place_is_special(shake, num_axes):
+    encoder = EquivariantEncoder(2 * num_axes, NUM_STEPS, 3, 8).double()
+    encoder, edge_index = shake(encoder), fully_connected(5)
+    place, vector = torch.randn(2, 5, NUM_STEPS, num_axes).double()
+    turn = torch.linalg.qr(torch.randn(num_axes, num_axes).double()).Q
+    for mirror in (1, -1):
+        other = torch.cat([
+            place @ turn * mirror + torch.randn(num_axes),
+            vector @ turn * mirror
+        ], -1)
+        torch.testing.assert_close(
+            encoder(other, edge_index),
+            encoder(torch.cat([place, vector], -1), edge_index))
+
+
+def test_particles_at_one_place_give_numbers(shake):
+    encoder = shake(make(EquivariantEncoder))
+    x = torch.zeros(5, NUM_STEPS, 4).requires_grad_()
+    encoder(x, fully_connected(5)).sum().backward()
+    assert x.grad.isfinite().all()
 
 
 def test_compiles_to_one_graph(shake, system, assert_one_graph):

@@ -2,8 +2,9 @@ import pytest
 import torch
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.nn import (LinearStep, MLPEncoder, MultiplexConv, OverLinearStep,
-                         RecurrentConv, ResidualEncoder, Walls)
+from pyg_fnri.nn import (EquivariantEncoder, LinearStep, MLPEncoder,
+                         MultiplexConv, OverLinearStep, RecurrentConv,
+                         ResidualEncoder, Walls)
 
 INF = float('inf')
 A = torch.tensor([[-0.05, 0.00, 0.10, 0.00], [0.00, -0.05, 0.00, 0.10],
@@ -98,6 +99,12 @@ def test_encoder_sees_states_and_what_the_linear_step_leaves_over(shake):
     residual = encoder.linear_step.residual(x)
     residual = residual.sign() * (1 + residual.abs()).log()
     features = torch.cat([x[:, :5], residual], dim=-1)
+    torch.testing.assert_close(encoder(x, edge_index),
+                               encoder.encoder(features, edge_index))
+    encoder = ResidualEncoder(shake(EquivariantEncoder(4, 5, 3, 8)),
+                              encoder.linear_step)
+    residual = encoder.linear_step.residual(x)
+    features = torch.cat([x[:, :5, :2], residual[..., 2:]], dim=-1)
     torch.testing.assert_close(encoder(x, edge_index),
                                encoder.encoder(features, edge_index))
     # The frames that the user has to give, not those the inner one sees.
