@@ -56,14 +56,16 @@ class Walls(torch.nn.Module):
     @torch.no_grad()
     def fit(self, free: Tensor, target: Tensor) -> 'Walls':
         """Finds walls in states :obj:`[K, num_features]` that were predicted
-        :obj:`free` of walls, and those seen, :obj:`target`: where velocities
-        turn round further out than nine in ten positions, in the median, if
-        folding there halves the squared error of velocities."""
+        :obj:`free` of walls, and those seen, :obj:`target`: where fast
+        particles turn round further out than nine in ten positions, in the
+        median, if folding there halves the squared error of velocities."""
         for axis in range(self.num_axes):
             place, true_place = free[:, axis], target[:, axis]
             speed, true_speed = (state[:, self.num_axes + axis]
                                  for state in (free, target))
             turns = (true_speed + speed).abs() < (true_speed - speed).abs() / 2
+            # Slow ones also turn where nothing is in their way.
+            turns &= speed.abs() > true_speed.abs().median()
             for wall, sign in ((self.lower, -1), (self.upper, 1)):
                 wall[axis] = sign * torch.inf
                 # Also where noise shows positions beyond a wall.

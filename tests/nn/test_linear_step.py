@@ -175,3 +175,21 @@ def test_walls_are_where_they_are_seen_with_noise():
     assert (x[..., 0].max() < 1) and abs(walls.upper[0] - 1) < 0.01
     assert abs(walls.lower[0] + 1) < 0.01
     assert walls.upper[1] == INF and walls.lower[1] == -INF
+
+
+def test_walls_are_not_where_slow_particles_turn():
+    # Springs to random places turn most particles; few are fast at a wall.
+    frames, step = [], 0.1
+    centre, position = 0.5 * torch.randn(2, 4000, 2)
+    velocity = torch.randn(4000, 2)
+    for _ in range(60):
+        frames.append(torch.cat([position, velocity], -1))
+        velocity = velocity - step * (position - centre)
+        position = position + step * velocity
+        out = position.abs() > 3
+        position = torch.where(out, 6 * position.sign() - position, position)
+        velocity = torch.where(out, -velocity, velocity)
+    walls = LinearStep(4).fit(torch.stack(frames, dim=1)).walls
+    for wall in (walls.upper, -walls.lower):
+        torch.testing.assert_close(wall, torch.full((2, ), 3.0), atol=0.01,
+                                   rtol=0)
