@@ -116,9 +116,10 @@ ROWS = {
 
 class Scale(NamedTuple):
     """How far runs go: recipe and options of the paper's regimes, and of those
-    that section 3.1 compares."""
-    learned: tuple[str, dict[str, Any]]
+    that section 3.1 compares; options that models without labels add."""
+    networks: tuple[str, dict[str, Any]]
     halves: tuple[str, dict[str, Any]]
+    learned: dict[str, Any] = {}
     seeds: tuple[int, ...] = (0, 1, 2)
     num_systems: tuple[int, ...] = (50_000, 10_000, 10_000)
     #: All that laws from scratch look at.
@@ -129,7 +130,10 @@ class Scale(NamedTuple):
     def recipe(self, regime: str) -> tuple[str, dict[str, Any]]:
         if regime == 'scratch':
             return 'laws', {}
-        return self.halves if 'split' in regime else self.learned
+        if 'split' in regime:
+            return self.halves
+        name, options = self.networks
+        return name, options | self.learned if regime == 'learned' else options
 
 
 TINY = dict(hidden_channels=8, batch_size=16, max_steps=3)
@@ -139,10 +143,10 @@ LONG = dict(pred_steps=48, undirected=False, drop_null=False, batch_size=32,
             max_steps=3_000)
 SCALES = {
     'smoke':
-    Scale(('quick', TINY), ('paper', TINY), (0, ), (64, 32, 32), (64, 32, 32),
-          val_every=1),
+    Scale(('quick', TINY), ('paper', TINY), {}, (0, ), (64, 32, 32),
+          (64, 32, 32), val_every=1),
     'laptop':
-    Scale(('quick', dict(max_steps=30_000)), ('quick', LONG)),
+    Scale(('quick', {}), ('quick', LONG), dict(max_steps=8_000)),
     'paper':
     Scale(('paper', {}), ('paper', {}), seeds=(0, 1, 2, 3, 4), num_val=10_000,
           val_every=390)

@@ -236,7 +236,7 @@ class QuickRecipe(Recipe):
     focus: float = 0.0
     warmup_steps: int = 100
     final_rate: float = 0.02
-    final_tau: float = 0.5
+    final_tau: float = 1.0
     drop_null: bool = True
     undirected: bool = True
 
