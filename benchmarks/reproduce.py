@@ -14,7 +14,8 @@ command of its own, for any scheduler. Of all results that are there:
     --table laws            force laws from scratch
     --table nri             NRI's six settings, and its charges clamped: laws
                             from scratch; DATASET_10 has ten particles
-    --figure trajectories   four test systems, 50 steps from one state alone
+    --figure trajectories   four test systems, 50 steps from one state alone, by
+                            each model
     --figure compression    section 3.1: with and without the split of observed
                             and predicted halves
 """
@@ -94,7 +95,7 @@ PARTS: dict[str, tuple[list[str], list[str], list[str]]] = {
     '3': ([], [], []),
     'laws': (PAPER + ['nri_springs', 'nri_charged'], ['fnri'], ['scratch']),
     'nri': (list(NRI), ['fnri'], ['scratch']),
-    'trajectories': (PAPER[:1], ['fnri'], ['learned']),
+    'trajectories': (PAPER[:1], list(MODELS), ['learned']),
     'compression': (PAPER[:1], ['fnri'], ['split', 'unsplit'])
 }
 #: Rows by regime and kind of figures.
@@ -139,8 +140,9 @@ class Scale(NamedTuple):
 TINY = dict(hidden_channels=8, batch_size=16, max_steps=3)
 # Rollouts from a state and the graph alone, whose channels are all there for
 # something else to be kept in: single steps have nothing to compress.
-LONG = dict(pred_steps=48, undirected=False, drop_null=False, batch_size=32,
-            max_steps=3_000)
+# An encoder of invariants would keep little of it.
+LONG = dict(encoder='mlp', pred_steps=48, undirected=False, drop_null=False,
+            batch_size=32, max_steps=3_000)
 SCALES = {
     'smoke':
     Scale(('quick', TINY), ('paper', TINY), {}, (0, ), (64, 32, 32),
@@ -172,8 +174,8 @@ def main(argv: Optional[list[str]] = None) -> None:
     def report() -> None:
         for part in parts:
             if part == 'trajectories':
-                cell, = cells_of([part], args.scale)
-                draw_trajectories(runs / cell, args.root, out)
+                found = [runs / c for c in cells_of([part], args.scale)]
+                draw_trajectories(found, args.root, out)
             else:
                 write_table(part, out, args.scale)
 
@@ -394,20 +396,27 @@ def parameter_table(dataset: str) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, 'index', columns=columns.split(';'))
 
 
-def draw_trajectories(run: Path, root: str, out: Path) -> None:
+def draw_trajectories(runs: Iterable[Path], root: str, out: Path) -> None:
     """How four test systems go on after what the encoder saw, each predicted
-    in one rollout from its last observed state alone."""
-    module = load_checkpoint(str(run / 'best.ckpt'))
-    # The last 50 of 99 frames follow the 49 observed ones.
-    test = open_dataset(module.config.data, root, 'test',
-                        SplitTrajectory(49, 50))
-    predicted, true = [], []
-    for data in test[:4]:
-        start = data.x[:, -1:]
-        rollout = module.model.predict_trajectory(data, 50)
-        predicted.append(torch.cat([start, rollout], dim=1))
-        true.append(torch.cat([start, data.y], dim=1))
-    figure = plot_trajectories(predicted, true, half_width=box_half_width(test))
+    in one rollout from its last observed state alone; a row for each run."""
+    predicted, true, titles = [], [], []
+    for run in runs:
+        if not (run / 'best.ckpt').exists():  # Of a cell that is not yet made.
+            continue
+        module = load_checkpoint(str(run / 'best.ckpt'))
+        # The last 50 of 99 frames follow the 49 observed ones.
+        test = open_dataset(module.config.data, root, 'test',
+                            SplitTrajectory(49, 50))
+        for number, data in enumerate(test[:4]):
+            start = data.x[:, -1:]
+            rollout = module.model.predict_trajectory(data, 50)
+            predicted.append(torch.cat([start, rollout], dim=1))
+            true.append(torch.cat([start, data.y], dim=1))
+            titles.append(f'{module.config.model}, system {number}')
+    if not predicted:
+        return
+    figure = plot_trajectories(predicted, true, titles=titles,
+                               half_width=box_half_width(test))
     tables.save_figure(figure, out / 'trajectories.png')
 
 

@@ -66,3 +66,19 @@ def test_half_precision_is_refused_where_it_cannot_be(train, val, tmp_path):
     with pytest.raises(ValueError, match='takes a GPU'):
         fit(make_config(options=dict(batch_size=8)), train, val,
             str(tmp_path / 'run'), accelerator='cpu', precision='16-mixed')
+
+
+@pytest.mark.parametrize('model', ['nri', 'fnri', 'sfnri'])
+@pytest.mark.parametrize('recipe', ['quick', 'paper'])
+@pytest.mark.parametrize('regime', ['learned', 'supervised', 'true_graph'])
+def test_no_tensor_is_made_on_another_device(train, model, recipe, regime):
+    """The device `meta`, without numbers, refuses to work with the CPU's."""
+    module = build(train, model=model, recipe=recipe, regime=regime)
+    batch = next(iter(SystemLoader(train, 8))).to('meta')
+    module.to('meta')
+    module.generator = None
+    module.log = module.log_dict = lambda *args, **kwargs: None
+    loss = module.training_step(batch, 0)
+    loss.backward()
+    assert loss.is_meta
+    assert all(p.grad is None or p.grad.is_meta for p in module.parameters())
