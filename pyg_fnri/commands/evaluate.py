@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from pyg_fnri.datasets.spec import Systems
-    from pyg_fnri.evaluation import Graph
     from pyg_fnri.training import RelationalInference
+    from pyg_fnri.training.module import Graph
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:

@@ -15,11 +15,7 @@ from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import (EdgePosterior, RolloutMSE, graph_report,
                               guessing_accuracy, linear_rollout, static_rollout)
 from pyg_fnri.nn import LinearStep, RelationalAutoEncoder, Scaling
-from pyg_fnri.training import RelationalInference
-
-#: Types :obj:`[E, L]` of a batch, and each layer's probabilities
-#: :obj:`[E, K_a]`; None where the types are given.
-Graph = tuple[Tensor, Optional[Sequence[Tensor]]] | Refined
+from pyg_fnri.training.module import Graph, RelationalInference
 
 #: Systems in a batch, as in the paper: whether batches agree about what the
 #: model's labels mean depends on it.

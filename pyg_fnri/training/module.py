@@ -2,7 +2,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import pytorch_lightning as pl
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import mse_loss
 from torch_geometric.data import Data
 
-from pyg_fnri.inference import refine
+from pyg_fnri.inference import Refined, refine
 from pyg_fnri.laws import LawCheck
 from pyg_fnri.loader import processes
 from pyg_fnri.losses import kl_divergence
@@ -21,6 +21,10 @@ from pyg_fnri.nn import (ForceLawDecoder, LinearStep, MinMaxScaling,
 from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.recipes import Recipe
+
+#: Types :obj:`[E, L]` of a batch, and each layer's probabilities
+#: :obj:`[E, K_a]`; None where the types are given.
+Graph = Union[tuple[Tensor, Optional[Sequence[Tensor]]], Refined]
 
 
 class RelationalInference(pl.LightningModule):
@@ -84,12 +88,12 @@ class RelationalInference(pl.LightningModule):
             return types
         return joint_type(types, self.config.num_edge_types).unsqueeze(-1)
 
-    def infer(self, batch: Data) -> tuple[Tensor, Optional[list[Tensor]]]:
+    def infer(self, batch: Data) -> Graph:
         """The graph to predict with, and its posterior; None if given. Force
         laws infer it by one relaxation, other models by their encoder."""
         if self.config.laws is not None:
-            return refine(self.model, batch, num_restarts=0, num_fits=0)[:2]
-        return self.model.infer(batch)
+            return refine(self.model, batch, num_restarts=0, num_fits=0)
+        return Refined(*self.model.infer(batch))
 
     def _logits(self, batch: Data) -> Tensor:
         return self.model.encode(batch.x, batch.edge_index, batch.get('batch'))
@@ -329,7 +333,7 @@ class TrueGraphPrediction(RelationalInference):
     monitor = ('val_rollout_mse', 'min')
     trained = ('decoder', )
 
-    def infer(self, batch: Data) -> tuple[Tensor, Optional[list[Tensor]]]:
+    def infer(self, batch: Data) -> Graph:
         return self.given_types(batch), None
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:

@@ -60,10 +60,12 @@ class Recipe(ABC):
         shared: Whether all systems, of the same particles, have one graph.
         null_prior: Prior of type 0 in each layer-graph; uniform by default.
         encoder: `mlp`; `cnn`, convolutions over time, of any length; or
-            `equivariant`, of positions and velocities alone.
+            `equivariant`, of positions and velocities; of an odd number of
+            features, `quick` takes `mlp`.
         decoder: `mlp`, or `gru`, which remembers the states before.
         burn_in: True states that a `gru` decoder sees first.
         symmetries: Whether systems are turned and mirrored at random.
+        num_starts: Short runs without labels, of which the best one goes on.
     """
     hidden_channels: int = 256
     batch_size: int = 128
@@ -82,6 +84,7 @@ class Recipe(ABC):
     decoder: str = 'mlp'
     burn_in: int = 10
     symmetries: bool = False
+    num_starts: int = 1
 
     #: Fields that have to be above 0.
     positive: ClassVar[Sequence[str]] = ('hidden_channels', 'batch_size',
@@ -92,6 +95,7 @@ class Recipe(ABC):
         _check(self, lambda v: v >= 1 or v == -1,
                'at least 1, or -1 for no limit', 'max_epochs', 'max_steps')
         _check(self, lambda v: v >= 0, 'at least 0', 'l2')
+        _check(self, lambda v: v >= 1, 'at least 1', 'num_starts')
         for name, known in (('encoder', ENCODERS), ('decoder', DECODERS)):
             _check(self, known.__contains__, f"one of {', '.join(known)}", name)
 
@@ -229,6 +233,7 @@ class QuickRecipe(Recipe):
     max_steps: int = 5_000
     tau: float = 2.0
     encoder: str = 'equivariant'
+    num_starts: int = 3
     variance: float = 0.02
     delta: float = 1.0
     num_frames: int = 6
@@ -263,6 +268,10 @@ class QuickRecipe(Recipe):
 
     def build(self, model: type[NRI], in_channels: int, num_steps: int,
               num_edge_types: Sequence[int]) -> RelationalAutoEncoder:
+        if self.encoder == 'equivariant' and in_channels % 2:
+            # Not positions and velocities: there are no lines between them.
+            mlp = replace(self, encoder='mlp')
+            return mlp.build(model, in_channels, num_steps, num_edge_types)
         out = super().build(model, in_channels, num_steps, num_edge_types)
         linear_step = nn.LinearStep(in_channels)
         out.decoder.layer = nn.OverLinearStep(out.decoder.layer, linear_step)
@@ -273,15 +282,6 @@ class QuickRecipe(Recipe):
                                    out.latent.num_logits)
         out.encoder = nn.ResidualEncoder(inner, linear_step)
         return out
-
-    def build_encoder(self, in_channels: int, num_steps: int,
-                      out_channels: int) -> torch.nn.Module:
-        if self.encoder == 'equivariant' and in_channels % 2:
-            # Not positions and velocities: no lines between particles.
-            return replace(self,
-                           encoder='mlp').build_encoder(in_channels, num_steps,
-                                                        out_channels)
-        return super().build_encoder(in_channels, num_steps, out_channels)
 
     def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
         super().fit_units(model, x)
@@ -331,7 +331,8 @@ class QuickRecipe(Recipe):
 
     def temperature(self, step: int) -> float:
         phase = min(1.0, step / self.max_steps)
-        return self.tau * math.pow(self.final_tau / self.tau, phase)
+        end = min(self.tau, self.final_tau)
+        return self.tau * math.pow(end / self.tau, phase)
 
     def schedule(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         from torch.optim.lr_scheduler import LambdaLR

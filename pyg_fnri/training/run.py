@@ -21,8 +21,9 @@ from pyg_fnri.training.config import Config
 from pyg_fnri.training.em import ExpectationMaximisation
 from pyg_fnri.training.module import RelationalInference, build_module
 from pyg_fnri.training.recipes import LawsRecipe
-from pyg_fnri.training.trainer import (load_checkpoint, make_trainer,
-                                       quiet_lightning, train_module)
+from pyg_fnri.training.trainer import (START_STEPS, find_start, load_checkpoint,
+                                       make_trainer, quiet_lightning,
+                                       train_module)
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +77,11 @@ def _fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
         log.info(f'{config.model} by the recipe {config.recipe}, {size:,} '
                  f'parameters; {len(train):,} training systems; results in '
                  f'{out}')
+    recipe = module.recipe
+    if (last is None and recipe.num_starts > 1 and config.regime == 'learned'
+            and recipe.max_steps > START_STEPS):
+        kwargs.pop('val_every', None)
+        find_start(module, train, val, **kwargs)
     best = train_module(trainer, module, train, val, out, last)
     if best.model.latent.shared:
         # Warns where systems are sure of other graphs.
