@@ -141,8 +141,8 @@ TINY = dict(hidden_channels=8, batch_size=16, max_steps=3)
 # Rollouts from a state and the graph alone, whose channels are all there for
 # something else to be kept in: single steps have nothing to compress.
 # An encoder of invariants would keep little of it.
-LONG = dict(encoder='mlp', pred_steps=48, undirected=False, drop_null=False,
-            batch_size=32, max_steps=3_000)
+LONG = dict(encoder='mlp', final_tau=2.0, num_starts=1, pred_steps=48,
+            undirected=False, drop_null=False, batch_size=32, max_steps=3_000)
 SCALES = {
     'smoke':
     Scale(('quick', TINY), ('paper', TINY), {}, (0, ), (64, 32, 32),
@@ -187,9 +187,8 @@ def main(argv: Optional[list[str]] = None) -> None:
 def cells_of(parts: Iterable[str], scale: str) -> list[str]:
     """What tables and figures are made of, seed by seed."""
     size = SCALES[scale]
-    seeds = {'trajectories': size.seeds[:1]}
     cells = [(*row, seed) for part in parts
-             for seed in seeds.get(part, size.seeds)
+             for seed in size.seeds[:1 if part == 'trajectories' else None]
              for row in product(*PARTS[part])]
     cells = sorted(dict.fromkeys(cells), key=lambda cell: cell[-1])
     return ['-'.join(map(str, cell)) for cell in cells]
@@ -213,7 +212,7 @@ def run(name: str, out: Path, scale: str, root: str) -> dict[str, Any]:
                                 recipe=recipe, options=options,
                                 regime=regime if has_labels else 'learned',
                                 unsplit=unsplit, seed=int(seed))
-    resume = any(out.glob('**/last.ckpt'))
+    resume = any((out / f'{name}.ckpt').exists() for name in ('last', 'laws'))
     module = fit(config, train, val[:size.num_val], str(out),
                  val_every=size.val_every, resume=resume, overwrite=not resume)
     return dict(cell=name, scale=scale, num_systems=number,
@@ -264,7 +263,7 @@ def load_results(out: Path) -> pd.DataFrame:
 
 
 def rows_of(name: str, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Of a model with its encoder's graphs (kind 'run') and with others, on
+    """Of a model with its own graphs (kind 'run') and with others, on
     either half of the frames, and of what is scored without a model."""
     dataset, model, regime, seed = name.split('-')
     figures = result['figures']

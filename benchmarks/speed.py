@@ -106,7 +106,8 @@ def training() -> Runs:
 def refinement() -> Runs:
     """Refining I+C systems by force laws, restarts included; a sparse system
     has 10 candidates for each particle."""
-    module = build_module(Config(4, 49, [2, 2], laws={'half_width': 5.0}))
+    module = build_module(
+        Config(4, 49, [2, 2], recipe='laws', laws={'half_width': 5.0}))
     layer = module.model.decoder.layer
     with torch.no_grad():
         layer.law.value[0] = -0.1 * layer.law.knots
@@ -123,6 +124,8 @@ def refinement() -> Runs:
             batch = Batch(x=batch.x, edge_index=batch.edge_index)
             name = f'1 of {len(batch.x)}, sparse'
         yield name, lambda: refine(module.model, batch)
+        if num_particles == 5:
+            yield f'{name}, relaxed once', lambda: module.infer(batch)
 
 
 def laws() -> Runs:

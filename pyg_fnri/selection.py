@@ -96,7 +96,7 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
             place = os.path.join(out, name)
             resume = any(
                 os.path.exists(os.path.join(place, f'{of}.ckpt'))
-                for of in ('last', 'best'))
+                for of in ('last', 'laws', 'best'))
             settings = replace(config, num_edge_types=types, names=(),
                                seed=seed)
             try:

@@ -31,7 +31,7 @@ print(train[0])
 #
 # A `Config` names a model and a recipe. `fit` trains it and writes checkpoints.
 # No label is used: `edge_label` serves to measure accuracies. The recipe
-# `quick` takes minutes; [Which recipe?](../howto/recipe.md) compares all four.
+# `quick` takes minutes; [Which recipe?](../howto/recipe.md) compares all three.
 
 # %%
 from pyg_fnri.training import Config, fit

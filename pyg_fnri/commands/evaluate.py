@@ -2,10 +2,11 @@
 
     pyg-fnri evaluate --checkpoint runs/demo/best.ckpt
 
-Infers the interaction graph of each test system from its first 49 frames and
-predicts its last 49 with it; a decoder alone is given the true graph, an
-encoder alone predicts nothing. Prints the paper's rows beside ours, baselines,
-and how far the model's probabilities can be trusted. Writes into --out:
+Infers the interaction graph of each test system from its first 49 frames, with
+force laws by one relaxation, and predicts its last 49 with it; a decoder alone
+is given the true graph, an encoder alone predicts nothing. Prints the paper's
+rows beside ours, baselines, and how far the model's probabilities can be
+trusted. Writes into --out:
 metrics.json, trajectories.png, graph.png, reliability.png and, where the
 decoder is made of force laws (see pyg-fnri train), laws.png and laws.csv: with
 standard errors, and in words.

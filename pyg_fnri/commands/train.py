@@ -104,7 +104,7 @@ def go_on(args: argparse.Namespace, words: Sequence[str]) -> str:
     note = out / 'command.txt'
     begun = options.get('resume') or (note.exists() and note.read_text('utf-8')
                                       == f'{command}\n')
-    if begun and any([*out.rglob('last.ckpt'), *out.rglob('laws.ckpt')]):
+    if begun and any((out / f'{of}.ckpt').exists() for of in ('last', 'laws')):
         command = command.replace(' --overwrite', '')
         return f"go on with: {command}{' --resume' * ('resume' not in options)}"
     again = ' --overwrite' * bool(begun and not options.get('overwrite'))

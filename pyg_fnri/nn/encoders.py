@@ -218,9 +218,11 @@ class EquivariantEncoder(Encoder):
 
     Of each frame, their distance :math:`r`, and how far each one's vector
     :math:`\mathbf{a}_i`, such as its acceleration, points to the other,
-    :math:`g_{ij} = \mathbf{a}_i \cdot \mathbf{u}_{ij}`, give
-    :math:`\mathbf{h}_{(i,j)}`. In each round, vector messages take from all
-    others' pairs what they explain:
+    :math:`g_{ij} = \mathbf{a}_i \cdot \mathbf{u}_{ij}` with the unit vector
+    :math:`\mathbf{u}_{ij}` from :math:`i` to :math:`j`, give
+    :math:`\mathbf{h}_{(i,j)}`, by logarithms of :math:`r`, :math:`g_{ij}` and
+    :math:`g_{ji}`. In each round, vector messages take off what other pairs
+    explain, and :math:`\mathbf{h}` also sees what is left:
 
     .. math::
         w_{ij} &= \textstyle\sum_p c_p(\mathbf{h}_{(i,j)}) \, r^p \\
@@ -228,14 +230,17 @@ class EquivariantEncoder(Encoder):
         \mathbf{u}_{ik} \big) \cdot \mathbf{u}_{ij} + w_{ij}
 
     Args:
-        in_channels: Number of positions and vectors, 2 * d.
-        num_rounds: Number of rounds.
+        in_channels: Number of positions and as many of vectors, 2 * d.
+        num_rounds: Number of rounds. Other arguments as for :class:`Encoder`.
     """
     def __init__(self, in_channels: int, num_steps: int, out_channels: int,
                  hidden_channels: int = 256, dropout: float = 0.0,
                  num_rounds: int = 2, **kwargs: Any) -> None:
         super().__init__(in_channels, out_channels, hidden_channels, dropout,
                          **kwargs)
+        if in_channels % 2:
+            raise ValueError(f"Expected positions and as many vectors, but got "
+                             f"{in_channels} features; take MLPEncoder.")
         self.num_steps = num_steps
         sizes = hidden_channels, hidden_channels, dropout
         self.pair_mlp = MLP(3 * num_steps, *sizes)
@@ -283,8 +288,7 @@ class EquivariantEncoder(Encoder):
                                  size=(x.size(0), x.size(0)))
             left = vector - out.view_as(vector)
             h = mlp(torch.cat([*along(left, own.squeeze(1)), h], dim=-1))
-        h = self.passes(h, edge_index, x.size(0))
-        return h
+        return self.passes(h, edge_index, x.size(0))
 
 
 class UniformEncoder(torch.nn.Module):

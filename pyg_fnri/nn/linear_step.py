@@ -56,9 +56,9 @@ class Walls(torch.nn.Module):
     @torch.no_grad()
     def fit(self, free: Tensor, target: Tensor) -> 'Walls':
         """Finds walls in states :obj:`[K, num_features]` that were predicted
-        :obj:`free` of walls, and those seen, :obj:`target`: where fast
-        particles turn round further out than nine in ten positions, in the
-        median, if folding there halves the squared error of velocities."""
+        :obj:`free` of walls, and those seen, :obj:`target`: where those faster
+        than half of all turn round further out than nine in ten positions, in
+        the median, if folding there halves the squared error of velocities."""
         for axis in range(self.num_axes):
             place, true_place = free[:, axis], target[:, axis]
             speed, true_speed = (state[:, self.num_axes + axis]

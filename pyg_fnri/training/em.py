@@ -2,7 +2,7 @@
 import logging
 import os
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import rich
@@ -38,13 +38,13 @@ class ExpectationMaximisation:
     3. The result: best.ckpt.
 
     Args:
-        config: Of the model, and the seed of all randomness.
-        settings: Numbers of systems and starts; interval, walls, terms.
+        config: By the recipe `laws`, and the seed of all randomness.
         train, val: The splits.
         out: The directory.
     """
-    def __init__(self, config: Config, settings: LawsRecipe, train: Systems,
-                 val: Systems, out: str) -> None:
+    def __init__(self, config: Config, train: Systems, val: Systems,
+                 out: str) -> None:
+        settings = cast(LawsRecipe, config.build_recipe())
         if config.unsplit:
             raise ValueError("Laws are not for unsplit; leave that out.")
         interval = settings.interval or frame_interval(config.data, train)

@@ -67,7 +67,7 @@ def _fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
         module.fit_units(train._data.x)
 
     if isinstance(module.recipe, LawsRecipe):
-        em = ExpectationMaximisation(config, module.recipe, train, val, out)
+        em = ExpectationMaximisation(config, train, val, out)
         begin()
         return em.run(module, resume)
     trainer = make_trainer(module, len(train), out, last=last, **kwargs)

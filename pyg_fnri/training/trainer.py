@@ -117,10 +117,11 @@ def find_start(module: RelationalInference, train: InMemoryDataset,
                              num_sanity_val_steps=0,
                              callbacks=[ProgressLines()], **kwargs)
         generator = torch.Generator().manual_seed(seed)
-        trainer.fit(start, SystemLoader(train, generator=generator, **loader))
+        held_out = SystemLoader(val[:500], 500)
+        trainer.fit(start, SystemLoader(train, generator=generator, **loader),
+                    held_out)
         trainer.limit_val_batches = 1.0
-        loss = trainer.validate(start, SystemLoader(val[:500], 500),
-                                verbose=False)[0]['val_loss']
+        loss = trainer.validate(start, held_out, verbose=False)[0]['val_loss']
         log.info(f'start {number}   validation loss {loss:.4g}')
         if loss < least:
             least, weights = loss, start.state_dict()

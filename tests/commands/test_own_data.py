@@ -149,7 +149,6 @@ def test_one_recording_needs_no_options(load_script, infer, own_root, tmp_path):
     checkpoint = str(tmp_path / 'run' / 'best.ckpt')
     module = load_checkpoint(checkpoint)
     assert module.verdict.startswith('The force laws hold')
-    assert not module.is_trained('encoder')
     edges = infer(checkpoint, path)  # By all frames.
     found = edges.sort_values(['receiver', 'sender']).type
     assert found.tolist() == system.edge_label[:, 0].tolist()

@@ -59,12 +59,12 @@ def test_sums_and_directions_can_be_chosen(encoder, system, flow):
 
 
 def test_dropout_reaches_every_network():
-    for encoder_class in (MLPEncoder, CNNEncoder):
+    for encoder_class in ORACLES:
         encoder = make(encoder_class, dropout=0.5)
-        dropout = [getattr(p, 'dropout', 0.5) for p in encoder.children()]
+        dropout = [getattr(p, 'dropout', 0.5) for p in encoder.modules()]
         assert set(dropout) == {0.5}
     for part, size in ((MLP(6, 64, 5, dropout=0.5), (9, 6)),
-                       (encoder.cnn, (9, 8, NUM_STEPS))):
+                       (make(CNNEncoder, dropout=0.5).cnn, (9, 8, NUM_STEPS))):
         x = torch.randn(size)
         assert not torch.equal(part(x), part(x))
         assert torch.equal(part.eval()(x), part(x))

@@ -8,23 +8,23 @@ from small_training import assert_same_state, make_config
 
 from pyg_fnri.inference import AnnealingStep
 from pyg_fnri.laws.fit import LawFit
-from pyg_fnri.training import (Config, ExpectationMaximisation, LawsRecipe,
-                               build_module, load_checkpoint)
+from pyg_fnri.training import (Config, ExpectationMaximisation, build_module,
+                               load_checkpoint)
 
 # Of two starts, none of which comes far.
 pytestmark = pytest.mark.filterwarnings('ignore:Of . starts, one alone')
 
-SETTINGS = LawsRecipe(num_fitted=8, num_pilot=4, max_starts=2, terms=())
+SETTINGS = dict(num_fitted=8, num_pilot=4, max_starts=2, terms=[])
 
 
 @pytest.fixture(scope='module')
 def make(train, val, laws_sought_briefly):
     """Makes one, and the module that it starts from."""
     def make(out, settings=SETTINGS, train=train, val=val[:12]):
-        config = make_config(recipe='laws', seed=3)
+        config = make_config(recipe='laws', seed=3, options=settings)
         module = build_module(config)
         module.fit_units(train._data.x)
-        em = ExpectationMaximisation(config, settings, train, val, str(out))
+        em = ExpectationMaximisation(config, train, val, str(out))
         return em, module
 
     return make
@@ -97,13 +97,12 @@ def test_order_of_dynamics_is_found(tmp_path, monkeypatch, caplog):
         return module.eval(), pd.DataFrame([[1, 0., 0., 1.]], columns=columns)
 
     monkeypatch.setattr(ExpectationMaximisation, '_find_laws', fitted)
-    config = Config(4, 49, [2], recipe='laws')
+    config = Config(4, 49, [2], recipe='laws',
+                    options=dict(interval=0.1, half_width=0))
     module = build_module(config)
     module.fit_units(systems.x)
     systems_of = systems.to_data_list()
-    settings = LawsRecipe(interval=0.1, half_width=0)
-    em = ExpectationMaximisation(config, settings, systems_of, systems_of,
-                                 str(tmp_path))
+    em = ExpectationMaximisation(config, systems_of, systems_of, str(tmp_path))
     layer = em.find_laws(module).model.decoder.layer
     assert layer.order == 1
     distance = torch.linspace(0.3, 2.0, 9)
@@ -113,5 +112,5 @@ def test_order_of_dynamics_is_found(tmp_path, monkeypatch, caplog):
 
 
 def test_walls_may_be_left_to_the_data(make, tmp_path):
-    em, _ = make(tmp_path, LawsRecipe(interval=0.1, half_width=0))
+    em, _ = make(tmp_path, dict(interval=0.1, half_width=0))
     assert em.motions == [{'interval': 0.1, 'half_width': None}]

@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
+from pyg_fnri.data import fully_connected
 from pyg_fnri.losses import huber_nll
-from pyg_fnri.nn import (FNRI, NRI, SFNRI, MinMaxScaling, ResidualEncoder,
-                         StandardScaling)
+from pyg_fnri.nn import (FNRI, NRI, SFNRI, EquivariantEncoder, MinMaxScaling,
+                         MLPEncoder, ResidualEncoder, StandardScaling)
 from pyg_fnri.training import (DECODERS, ENCODERS, LawsRecipe, PaperRecipe,
                                QuickRecipe)
 from pyg_fnri.transforms import SplitTrajectory
@@ -92,6 +93,23 @@ def test_networks_have_the_sizes_of_the_recipe(encoder, decoder, make_system):
 def test_values_out_of_range_are_refused(recipe, values):
     with pytest.raises(ValueError, match=f'^{min(values)} must be'):
         recipe(**values)
+
+
+@pytest.mark.parametrize('num_features', [1, 2, 3, 4, 6])
+def test_quick_recipe_takes_any_number_of_features(num_features):
+    model = QuickRecipe(hidden_channels=8).build(FNRI, num_features, 14, [2, 2])
+    inner = EquivariantEncoder if num_features % 2 == 0 else MLPEncoder
+    assert isinstance(model.encoder.encoder, inner)
+    x, edge_index = torch.randn(5, 14, num_features), fully_connected(5)
+    assert model.encode(x, edge_index).shape == (20, 4)
+
+
+def test_temperature_falls_and_never_rises():
+    recipe = QuickRecipe(max_steps=100)
+    taus = [recipe.temperature(step) for step in (0, 50, 100, 200)]
+    assert taus == pytest.approx([2.0, 2**0.5, 1.0, 1.0])
+    assert QuickRecipe(tau=0.5).temperature(3_000) == 0.5
+    assert PaperRecipe(tau=0.7).temperature(3_000) == 0.7
 
 
 def test_paper_recipe_is_the_papers():

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from small_training import make_config
+from small_training import is_same_state, make_config, validate
 
-from pyg_fnri.training import check_run, fit
+import pyg_fnri.training.run
+import pyg_fnri.training.trainer
+from pyg_fnri.training import build_module, check_run, fit
 from pyg_fnri.training.run import _start_run
 
 
@@ -26,6 +28,37 @@ def test_a_run_is_a_call(train, val, tmp_path):
     assert (tmp_path / 'run' / 'command.txt').read_text() == 'python my.py\n'
     with pytest.raises(FileExistsError, match='resume or overwrite'):
         fit(config, train, val, out)
+
+
+def test_the_best_of_several_starts_goes_on(train, val, tmp_path, monkeypatch,
+                                            caplog):
+    for module in (pyg_fnri.training.run, pyg_fnri.training.trainer):
+        monkeypatch.setattr(module, 'START_STEPS', 5)
+    caplog.set_level('INFO', 'pyg_fnri')
+    begun = {}
+
+    def begin(trainer, module, *args):
+        begun.update(module.state_dict())
+        return module
+
+    monkeypatch.setattr(pyg_fnri.training.run, 'train_module', begin)
+    config = make_config(options={'num_starts': 3, 'max_steps': 6})
+    module = fit(config, train, val, str(tmp_path / 'run'), accelerator='cpu')
+    losses = [
+        float(message.split()[-1]) for message in caplog.messages
+        if message.startswith('start')
+    ]
+    assert len(losses) == 3 and max(losses) > min(losses)
+    loss = validate(module, [val[i] for i in range(len(val))])['val_loss']
+    assert loss == pytest.approx(min(losses), rel=2e-3)
+    fresh = build_module(config)
+    fresh.fit_units(train._data.x)
+    assert not is_same_state(begun, fresh.state_dict())
+    # Not where labels are given.
+    caplog.clear()
+    config = make_config(options={'num_starts': 3}, regime='supervised')
+    fit(config, train, val, str(tmp_path / 'other'), accelerator='cpu')
+    assert not any(message.startswith('start') for message in caplog.messages)
 
 
 def test_own_files_are_not_replaced_with_a_run(tmp_path):
