@@ -26,10 +26,10 @@ unequal masses; an array of positions alone, from which velocities are derived:
         --particle bird --position east north --option mass=weight
     pyg-fnri train --data pos.npy --position 0 1 --time-step 0.1
 
-Writes into --out: best.ckpt (lowest validation loss), last.ckpt, metrics.csv
-and curves.png; the recipe laws writes laws.ckpt, em.csv, em.png, check.txt
-and best.ckpt. Look at the result with pyg-fnri evaluate; get graphs with
-pyg-fnri infer.
+Writes into --out: best.ckpt (lowest error of rollouts of validation systems),
+last.ckpt, metrics.csv and curves.png; the recipe laws writes laws.ckpt, em.csv,
+em.png, check.txt and best.ckpt. Look at the result with pyg-fnri evaluate; get
+graphs with pyg-fnri infer.
 """
 import argparse
 import logging

@@ -33,7 +33,7 @@ def fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
         resume: bool = False, overwrite: bool = False,
         command: Optional[Sequence[str]] = None,
         **kwargs: Any) -> RelationalInference:
-    """Trains a model by its recipe, to best.ckpt (lowest validation loss),
+    """Trains a model by its recipe, to best.ckpt (lowest error of rollouts),
     last.ckpt, metrics.csv and curves.png; by the recipe `laws` as
     :class:`ExpectationMaximisation` says. Gives the module of best.ckpt.
 

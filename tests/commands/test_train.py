@@ -82,9 +82,9 @@ def test_run_leaves_checkpoints_metrics_and_curves(tiny_run):
         curve = history[['step', name]].dropna()
         assert curve['step'].tolist() == [0, 1, 2], name
         assert curve[name].map(math.isfinite).all(), name
-    # The best is that of the lowest loss, the last that of the last step.
+    # The best is that of the lowest error, the last that of the last step.
     best = read_checkpoint(tiny_run / 'best.ckpt')['global_step']
-    assert best - 1 == history.set_index('step')['val_loss'].idxmin()
+    assert best - 1 == history.set_index('step')['val_rollout_mse'].idxmin()
     assert read_checkpoint(tiny_run / 'last.ckpt')['global_step'] == 3
     config = load_checkpoint(str(tiny_run / 'last.ckpt')).config
     assert config.names == ['spring', 'charge'] and config.num_observed == 49
@@ -112,7 +112,7 @@ def test_resumed_run_goes_on_at_its_last_step(script, tiny_arguments,
         assert curve['step'].tolist() == [0, 1, 2, 3, 4], name
         assert curve[name].tolist()[:3] == history[name].dropna().tolist()
     best = read_checkpoint(copied_run / 'best.ckpt')['global_step']
-    assert best - 1 == resumed.set_index('step')['val_loss'].idxmin()
+    assert best - 1 == resumed.set_index('step')['val_rollout_mse'].idxmin()
 
 
 def test_stopped_run_says_how_to_go_on(script, tiny_arguments, tmp_path,
