@@ -227,3 +227,15 @@ def test_modules_are_sent_to_other_processes(train):
     assert torch.equal(again.generator.get_state(),
                        module.generator.get_state())
     assert_same_state(again.state_dict(), module.state_dict())
+
+
+@pytest.mark.parametrize('model', ['nri', 'fnri', 'sfnri'])
+def test_graphs_stay_while_the_decoder_goes_on(train, model):
+    options = dict(max_steps=4, final_share=0.9)
+    once, often = (build(train, model=model, options=options) for _ in range(2))
+    fit(once, train, max_steps=1)
+    fit(often, train, max_steps=4)
+    # Statistics of batch norm included.
+    assert_same_state(once.model.encoder.state_dict(),
+                      often.model.encoder.state_dict())
+    assert share_moved(often.model, once.model, 'decoder') > 0.5

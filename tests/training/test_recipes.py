@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -21,16 +22,17 @@ def batch(make_system):
 
 
 def rates(recipe, num_steps):
-    """The learning rate of each step, or epoch, of the recipe's schedule."""
-    parameter = torch.nn.Parameter(torch.zeros(1))
-    optimizer = torch.optim.Adam([parameter], lr=recipe.learning_rate)
+    """The learning rates of encoder and decoder in each step, or epoch, of the
+    recipe's schedule."""
+    parts = [{'params': [torch.nn.Parameter(torch.zeros(1))]} for _ in range(2)]
+    optimizer = torch.optim.Adam(parts, lr=recipe.learning_rate)
     scheduler = recipe.schedule(optimizer)['scheduler']
     out = []
     for _ in range(num_steps):
-        out.append(optimizer.param_groups[0]['lr'])
+        out.append([group['lr'] for group in optimizer.param_groups])
         optimizer.step()
         scheduler.step()
-    return out
+    return map(list, zip(*out))
 
 
 def build(recipe, batch, model=FNRI):
@@ -106,7 +108,7 @@ def test_quick_recipe_takes_any_number_of_features(num_features):
 
 def test_temperature_falls_and_never_rises():
     recipe = QuickRecipe(max_steps=100)
-    taus = [recipe.temperature(step) for step in (0, 50, 100, 200)]
+    taus = [recipe.temperature(step) for step in (0, 37.5, 75, 200)]
     assert taus == pytest.approx([2.0, 2**0.5, 1.0, 1.0])
     assert QuickRecipe(tau=0.5).temperature(3_000) == 0.5
     assert PaperRecipe(tau=0.7).temperature(3_000) == 0.7
@@ -122,8 +124,9 @@ def test_paper_recipe_is_the_papers():
         for part in (model.encoder, model.decoder)
     ]
     assert sizes == [710_660, 406_020]  # Table 3.
-    lr = rates(recipe, recipe.max_epochs)
-    assert lr == pytest.approx([5e-4] * 200 + [2.5e-4] * 200 + [1.25e-4] * 100)
+    for lr in rates(recipe, recipe.max_epochs):
+        assert lr == pytest.approx([5e-4] * 200 + [2.5e-4] * 200 +
+                                   [1.25e-4] * 100)
 
 
 def test_paper_reconstruction_is_the_error_of_ten_step_rollouts(batch):
@@ -142,16 +145,29 @@ def test_paper_reconstruction_is_the_error_of_ten_step_rollouts(batch):
 
 
 def test_quick_recipe_warms_up_and_decays():
-    recipe = QuickRecipe(learning_rate=1., max_steps=1000, warmup_steps=100,
-                         final_rate=0.1)
-    lr = rates(recipe, 1101)
-    cosine = [
-        0.1 + 0.9 * (1 + math.cos(math.pi * step / 1000)) / 2
-        for step in range(1001)
-    ]
-    assert lr[0] == pytest.approx(0.01)
-    assert lr[49] == pytest.approx(0.5 * cosine[49])
-    assert lr[99:] == pytest.approx(cosine[99:] + [0.1] * 100)
+    recipe = QuickRecipe(learning_rate=1., max_steps=1250, warmup_steps=100,
+                         final_rate=0.1, final_share=0.2)
+    encoder, decoder = rates(recipe, 1400)
+    cosine, again = ([
+        0.1 + 0.9 * (1 + math.cos(math.pi * step / number)) / 2
+        for step in range(number)
+    ] for number in (1000, 250))
+    for lr in (encoder, decoder):
+        assert lr[0] == pytest.approx(0.01)
+        assert lr[49] == pytest.approx(0.5 * cosine[49])
+        assert lr[99:1000] == pytest.approx(cosine[99:])
+    # In the last stage, the decoder learns by itself.
+    assert set(encoder[1000:]) == {0}
+    half = [rate / 2 for rate in again] + 150 * [0.05]
+    assert decoder[1000:] == pytest.approx(half)
+
+
+def test_decoder_of_quick_recipe_ends_with_squared_errors():
+    recipe = QuickRecipe(max_steps=80, final_share=0.25)
+    assert recipe.last_stage(59) is None
+    assert recipe.last_stage(60) == replace(recipe, delta=math.inf, focus=0.5,
+                                            num_frames=8)
+    assert PaperRecipe().last_stage(10**9) is None
 
 
 @pytest.mark.parametrize('model, num_channels', [(NRI, 3), (FNRI, 2),
