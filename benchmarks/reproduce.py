@@ -117,10 +117,11 @@ ROWS = {
 
 class Scale(NamedTuple):
     """How far runs go: recipe and options of the paper's regimes, and of those
-    that section 3.1 compares; options that models without labels add."""
+    that section 3.1 compares; options that models without labels add, by
+    data set."""
     networks: tuple[str, dict[str, Any]]
     halves: tuple[str, dict[str, Any]]
-    learned: dict[str, Any] = {}
+    learned: dict[str, dict[str, Any]] = {}
     seeds: tuple[int, ...] = (0, 1, 2)
     num_systems: tuple[int, ...] = (50_000, 10_000, 10_000)
     #: All that laws from scratch look at.
@@ -128,13 +129,14 @@ class Scale(NamedTuple):
     num_val: int = 2_000
     val_every: int = 1_000
 
-    def recipe(self, regime: str) -> tuple[str, dict[str, Any]]:
+    def recipe(self, dataset: str, regime: str) -> tuple[str, dict[str, Any]]:
         if regime == 'scratch':
             return 'laws', {}
         if 'split' in regime:
             return self.halves
         name, options = self.networks
-        return name, options | self.learned if regime == 'learned' else options
+        added = self.learned.get(dataset, {}) if regime == 'learned' else {}
+        return name, options | added
 
 
 TINY = dict(hidden_channels=8, batch_size=16, max_steps=3)
@@ -149,7 +151,11 @@ SCALES = {
     Scale(('quick', TINY), ('paper', TINY), {}, (0, ), (64, 32, 32),
           (64, 32, 32), val_every=1),
     'laptop':
-    Scale(('quick', {}), ('quick', LONG), dict(max_steps=8_000)),
+    Scale(
+        ('quick', {}), ('quick', LONG), {
+            'springs_charges': dict(max_steps=8_000),
+            'springs_charges_fsprings': dict(max_steps=12_000)
+        }),
     'paper':
     Scale(('paper', {}), ('paper', {}), seeds=(0, 1, 2, 3, 4), num_val=10_000,
           val_every=390)
@@ -207,7 +213,7 @@ def run(name: str, out: Path, scale: str, root: str) -> dict[str, Any]:
     split = ReconstructTrajectory if unsplit else SplitTrajectory
     train, val = (open_dataset(data, root, part, split(49))
                   for part in ('train', 'val'))
-    recipe, options = size.recipe(regime)
+    recipe, options = size.recipe(dataset, regime)
     has_labels = regime in ('supervised', 'true_graph')
     config = Config.for_dataset(train, 49, data=data, model=model,
                                 recipe=recipe, options=options,
