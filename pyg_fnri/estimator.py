@@ -33,8 +33,7 @@ from pyg_fnri.evaluation.evaluate import roll_out
 from pyg_fnri.evaluation.law_curves import LawCurves, law_curves
 from pyg_fnri.evaluation.page import describe, make_page, make_summary
 from pyg_fnri.evaluation.report import draw_rollouts
-from pyg_fnri.inference import (Refined, find_motions, infer_graph,
-                                shared_graph)
+from pyg_fnri.inference import Refined, find_motions, infer_graph, shared_graph
 from pyg_fnri.laws import LawCheck
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import type_confidence

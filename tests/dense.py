@@ -78,29 +78,32 @@ def equivariant_encoder(f, x):
         r = line[i, j].norm(dim=-1).clamp(min=LEAST_DISTANCE)
         distance[i, j], line[i, j] = r, line[i, j] / r.unsqueeze(-1)
     pull = {(i, j): (vector[i] * line[i, j]).sum(-1) for i, j in edges}
-    h = {(i, j):
-         mlp(
-             f.pair_mlp,
-             torch.cat(
-                 [distance[i, j].log(),
-                  log(pull[i, j]),
-                  log(pull[j, i])]))
-         for i, j in edges}
+    h = {
+        (i, j):
+        mlp(f.pair_mlp,
+            torch.cat([distance[i, j].log(),
+                       log(pull[i, j]),
+                       log(pull[j, i])]))
+        for i, j in edges
+    }
     for strength, round_mlp in zip(f.strengths, f.round_mlps):
-        own = {(i, j):
-               sum(c * distance[i, j]**p
-                   for c, p in zip(linear(strength, h[i, j]), POWERS))
-               for i, j in edges}
+        own = {
+            (i, j):
+            sum(c * distance[i, j]**p
+                for c, p in zip(linear(strength, h[i, j]), POWERS))
+            for i, j in edges
+        }
         for i, j in edges:
-            left = vector[i] - sum(
-                own[i, k].unsqueeze(-1) * line[i, k]
-                for k in range(x.size(0)) if k != i)
+            left = vector[i] - sum(own[i, k].unsqueeze(-1) * line[i, k]
+                                   for k in range(x.size(0)) if k != i)
             pull[i, j] = (left * line[i, j]).sum(-1) + own[i, j]
-        h = {(i, j):
-             mlp(round_mlp,
-                 torch.cat([log(pull[i, j]),
-                            log(pull[j, i]), h[i, j]]))
-             for i, j in edges}
+        h = {
+            (i, j):
+            mlp(round_mlp,
+                torch.cat([log(pull[i, j]),
+                           log(pull[j, i]), h[i, j]]))
+            for i, j in edges
+        }
     return passes(f, h, x.size(0))
 
 

@@ -43,8 +43,9 @@ def test_cells_of_tables_and_figures():
     assert [name[-1] for name in both] == ['0'] * 18 + ['1'] * 18 + ['2'] * 18
     assert cells_of(['3'], 'laptop') == []
     assert len(cells_of(['laws'], 'laptop')) == 4 * 3
-    assert [name.split('-')[1] for name in cells_of(['trajectories'], 'laptop')
-            ] == ['nri', 'fnri', 'sfnri']
+    assert [
+        name.split('-')[1] for name in cells_of(['trajectories'], 'laptop')
+    ] == ['nri', 'fnri', 'sfnri']
     assert {path.stem
             for path in RESULTS.glob('*-*-*-*.json')
             } <= {*cells_of(PARTS, 'laptop')}
