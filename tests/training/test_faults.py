@@ -127,10 +127,12 @@ def assert_same_run(out, other):
         assert a['generator'].equal(b['generator'])
 
 
-@pytest.mark.parametrize('name', [
-    pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW))
-    for name in RUNS
-])
+@pytest.mark.parametrize(
+    'name',
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW))
+        for name in RUNS if name != 'laws'  # It takes no steps.
+    ])
 def test_killed_run_goes_on_to_the_same_end(start, straight, tmp_path, name):
     # At the end of an epoch, and after it.
     for step in (5, 6) if name == 'samples and frames' else (6, ):
