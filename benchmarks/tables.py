@@ -139,6 +139,7 @@ def publish(path: Path, title: str, tables: Mapping[str, pd.DataFrame],
 
 
 def save_figure(figure: Figure, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(str(path)) as part:
         figure.savefig(part, format='png', dpi=150)
     print(f'written into {path}')
