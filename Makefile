@@ -14,7 +14,7 @@ demo: $(VENV)/.installed  ## Discover springs and charges from motion alone, in 
 	$(BIN)/pyg-fnri demo
 
 example: $(VENV)/.installed  ## From a table of trajectories to graphs, laws and a report
-	$(BIN)/pyg-fnri infer datasets/example.csv --out runs/example --overwrite
+	OMP_NUM_THREADS=1 $(BIN)/pyg-fnri infer datasets/example.csv --out runs/example --overwrite
 	$(BIN)/python scripts/examples/compare_graphs.py runs/example/edges.csv datasets/example_interactions.csv
 
 planets: $(VENV)/.examples  ## Weigh the planets by how they move, in a minute
