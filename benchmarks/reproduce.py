@@ -219,7 +219,7 @@ def run(name: str, out: Path, scale: str, root: str) -> dict[str, Any]:
                                 recipe=recipe, options=options,
                                 regime=regime if has_labels else 'learned',
                                 unsplit=unsplit, seed=int(seed))
-    resume = any((out / f'{name}.ckpt').exists() for name in ('last', 'laws'))
+    resume = any((out / f'{of}.ckpt').exists() for of in ('last', 'laws'))
     module = fit(config, train, val[:size.num_val], str(out),
                  val_every=size.val_every, resume=resume, overwrite=not resume)
     return dict(cell=name, scale=scale, num_systems=number,

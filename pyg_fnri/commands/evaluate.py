@@ -6,10 +6,9 @@ Infers the interaction graph of each test system from its first 49 frames, with
 force laws by one relaxation, and predicts its last 49 with it; a decoder alone
 is given the true graph, an encoder alone predicts nothing. Prints the paper's
 rows beside ours, baselines, and how far the model's probabilities can be
-trusted. Writes into --out:
-metrics.json, trajectories.png, graph.png, reliability.png and, where the
-decoder is made of force laws (see pyg-fnri train), laws.png and laws.csv: with
-standard errors, and in words.
+trusted. Writes into --out: metrics.json, trajectories.png, graph.png,
+reliability.png and, where the decoder is made of force laws (see pyg-fnri
+train), laws.png and laws.csv: with standard errors, and in words.
 
 With --refine, each graph is also improved by what the decoder makes of the same
 49 frames; with --refine --samples 32, probabilities are also averaged over 32

@@ -19,14 +19,13 @@ class ScatterSum(Aggregation):
     def forward(self, x: Tensor, index: Optional[Tensor] = None,
                 ptr: Optional[Tensor] = None, dim_size: Optional[int] = None,
                 dim: int = -2) -> Tensor:
-        out: Tensor
         if not x.is_cuda and index is not None and dim_size is not None:
             # Whole rows at once, also on the way back: twice as fast.
             size = list(x.size())
             size[dim] = dim_size
-            out = x.new_zeros(size).index_add_(dim, index, x)
-            return out
-        fast = torch_scatter is not None and not torch.compiler.is_compiling()
+            return x.new_zeros(size).index_add_(dim, index, x)
+        fast = (torch_scatter is not None and x.is_cuda
+                and not torch.compiler.is_compiling())
         add = torch_scatter.scatter_sum if fast else scatter
-        out = add(x, index, dim, dim_size=dim_size)
+        out: Tensor = add(x, index, dim, dim_size=dim_size)
         return out

@@ -276,7 +276,7 @@ class EquivariantEncoder(Encoder):
 
         def along(vector: Tensor, own: Any = 0.0) -> list[Tensor]:
             pull = _summed(vector.index_select(0, receiver) * line) + own
-            pull = pull.abs().log1p().copysign(pull)
+            pull = signed_log(pull)
             return [pull, pull.index_select(0, reverse)]
 
         h = self.pair_mlp(torch.cat([distance.log(), *along(vector)], dim=-1))
@@ -303,6 +303,11 @@ class UniformEncoder(torch.nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         return x.new_zeros(edge_index.size(1), self.out_channels)
+
+
+def signed_log(x: Tensor) -> Tensor:
+    r""":math:`\mathrm{sgn}(x) \log (1 + |x|)`."""
+    return x.abs().log1p().copysign(x)
 
 
 def _summed(x: Tensor) -> Tensor:

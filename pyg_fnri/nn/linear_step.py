@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn.inits import reset
 
-from pyg_fnri.nn.encoders import EquivariantEncoder, check_trajectories
+from pyg_fnri.nn.encoders import (EquivariantEncoder, check_trajectories,
+                                  signed_log)
 from pyg_fnri.nn.scaling import split_quantities
 
 #: A few thousand particles settle the 24 numbers of a linear step.
@@ -193,10 +194,9 @@ class ResidualEncoder(torch.nn.Module):
         residual = self.linear_step.residual(x)
         x = x[:, :-1]
         if isinstance(self.encoder, EquivariantEncoder):
-            x, residual = (k.chunk(2, -1)[i]
-                           for i, k in enumerate((x, residual)))
+            (x, _), (_, residual) = x.chunk(2, -1), residual.chunk(2, -1)
         else:
-            residual = residual.abs().log1p().copysign(residual)
+            residual = signed_log(residual)
         x = self.encoder(torch.cat([x, residual], -1), edge_index)
         return x
 

@@ -24,8 +24,6 @@ class Term:
     what: ClassVar[str] = ''
     #: Orders of the dynamics that it can be part of.
     orders: ClassVar[tuple[int, ...]] = (1, 2)
-    #: Whether systems that are turned and mirrored behave alike.
-    symmetric: ClassVar[bool] = True
     #: All terms by their names, the user's own among them.
     known: ClassVar[dict[str, type['Term']]] = {}
 
@@ -78,7 +76,6 @@ class Central(PairTerm):
 class Transverse(PairTerm):
     """Across the line of a pair, to its left; in 3-D, about each axis."""
     name = 'transverse'
-    symmetric = False
     what = 'forces point across the line of a pair'
 
     def vectors(self, offset: Tensor, velocity: Tensor) -> Tensor:
@@ -140,7 +137,6 @@ class Drag(NodeTerm):
 class Turning(NodeTerm):
     """Across the velocity, in each plane, like a magnetic field."""
     name = 'turning'
-    symmetric = False
     orders = (2, )
     what = 'forces act across the velocity, like a magnetic field'
 
@@ -156,7 +152,6 @@ class Field(NodeTerm):
     r"""From outside: constant, linear in the position, :math:`|\mathbf{r}|^2
     \mathbf{r}`."""
     name = 'field'
-    symmetric = False
     what = 'a force acts from outside, depending on position alone'
 
     def vectors(self, position: Tensor, velocity: Tensor) -> Tensor:

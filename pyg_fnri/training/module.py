@@ -160,7 +160,12 @@ class RelationalInference(pl.LightningModule):
     def with_laws(self, **laws: Any) -> 'RelationalInference':
         """A copy whose decoder is a :class:`~pyg_fnri.nn.ForceLawDecoder` of
         these arguments, yet to be fitted."""
-        return self._rebuilt(replace(self.config, laws=laws))
+        config = replace(self.config, laws=laws)
+        out = RelationalInference(config.build_model(), self.recipe, config)
+        for part in ('model.encoder', 'model.scaling', 'units', 'linear_step'):
+            state = self.get_submodule(part).state_dict()
+            out.get_submodule(part).load_state_dict(state)
+        return out
 
     def record_terms(self) -> None:
         """Has the config, and with it checkpoints, know which terms laws have
@@ -177,14 +182,6 @@ class RelationalInference(pl.LightningModule):
             'num_knots': layer.law.num_knots
         }
         self.config = replace(self.config, options=options, laws=laws)
-
-    def _rebuilt(self, config: Config) -> 'RelationalInference':
-        """A copy by other settings, whose decoder is new."""
-        out = RelationalInference(config.build_model(), self.recipe, config)
-        for part in ('model.encoder', 'model.scaling', 'units', 'linear_step'):
-            state = self.get_submodule(part).state_dict()
-            out.get_submodule(part).load_state_dict(state)
-        return out
 
     def require(self, *parts: str) -> None:
         """Makes sure that this regime has trained parts of the model."""

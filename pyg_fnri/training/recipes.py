@@ -347,8 +347,8 @@ class QuickRecipe(Recipe):
         return (1 - self.final_share) * self.max_steps
 
     def temperature(self, step: int) -> float:
-        phase, end = min(1.0,
-                         step / self.num_joint), min(self.tau, self.final_tau)
+        phase = min(1.0, step / self.num_joint)
+        end = min(self.tau, self.final_tau)
         return self.tau * math.pow(end / self.tau, phase)
 
     def last_stage(self, step: int) -> Optional[Recipe]:

@@ -103,9 +103,7 @@ def find_start(module: RelationalInference, train: InMemoryDataset,
     several the one of the lowest validation loss: one run in three mixes two
     layers up ("A and B", "not B"), and does not find its way out."""
     config, recipe, least = module.config, module.recipe, math.inf
-    loader: dict[str, Any] = dict(batch_size=max(1, recipe.batch_size // 2),
-                                  shuffle=True, drop_last=True)
-    weights = module.state_dict()
+    held_out, weights = SystemLoader(val[:500], 500), module.state_dict()
     for number in range(recipe.num_starts):
         seed = config.seed + SEEDS_APART * number
         start = build_module(replace(config, seed=seed))
@@ -117,9 +115,10 @@ def find_start(module: RelationalInference, train: InMemoryDataset,
                              num_sanity_val_steps=0,
                              callbacks=[ProgressLines()], **kwargs)
         generator = torch.Generator().manual_seed(seed)
-        held_out = SystemLoader(val[:500], 500)
-        trainer.fit(start, SystemLoader(train, generator=generator, **loader),
-                    held_out)
+        trainer.fit(
+            start,
+            SystemLoader(train, max(1, recipe.batch_size // 2), shuffle=True,
+                         drop_last=True, generator=generator), held_out)
         trainer.limit_val_batches = 1.0
         loss = trainer.validate(start, held_out, verbose=False)[0]['val_loss']
         log.info(f'start {number}   validation loss {loss:.4g}')
