@@ -176,7 +176,19 @@ class CategoricalLatent(Latent):
 class SigmoidLatent(Latent):
     r"""A sigmoid per edge and type but null, :math:`\mathbf{z}_{ij} =
     \sigma(\mathbf{h}^2_{(i,j)})`, without sampling or divergence (section 2.2).
-    :meth:`posterior` takes the sigmoids for odds against null."""
+    :meth:`posterior` takes the sigmoids for odds against null.
+
+    Args:
+        noise: Whether :meth:`sample` adds logistic noise to logits, and divides
+            them by the temperature. Sigmoids between 0 and 1 say little under
+            noise, so that training presses them to either (Salakhutdinov and
+            Hinton, Semantic hashing, 2009); not in the paper.
+    """
+    def __init__(self, num_edge_types: Sequence[int], noise: bool = False,
+                 undirected: bool = False, shared: bool = False) -> None:
+        super().__init__(num_edge_types, undirected, shared)
+        self.noise = noise
+
     @property
     def num_logits(self) -> int:
         return sum(self.num_edge_types) - self.num_layers
@@ -187,6 +199,10 @@ class SigmoidLatent(Latent):
 
     def sample(self, logits: Tensor, tau: float = 0.5, hard: bool = False,
                generator: Optional[torch.Generator] = None) -> Tensor:
+        if self.noise:
+            uniform = torch.empty_like(logits).uniform_(1e-6, 1 - 1e-6,
+                                                        generator=generator)
+            logits = (logits + uniform.logit()) / tau
         soft = logits.sigmoid()
         return soft + (soft.round() - soft).detach() if hard else soft
 

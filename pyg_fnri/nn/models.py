@@ -167,7 +167,7 @@ class FNRI(NRI):
 class SFNRI(NRI):
     r"""fNRI with sigmoids instead of samples (section 2.2). Arguments as for
     :class:`NRI`, with those of :class:`SigmoidLatent`."""
-    latent_options = ()
+    latent_options = ('noise', )
 
     def init_latent(self, num_edge_types: Sequence[int],
                     **kwargs: Any) -> Latent:

@@ -60,6 +60,8 @@ class Recipe(ABC):
         dropout: Probability of the dropout in the encoder's hidden layers.
         l2: Weight of the encoder's squared weights in the loss.
         drop_null: Whether type 0 of each layer-graph has no network.
+        noise: Whether sfNRI's sigmoids are trained under noise, which presses
+            them to 0 or 1.
         undirected: Whether both directions of a pair are one interaction.
         shared: Whether all systems, of the same particles, have one graph.
         null_prior: Prior of type 0 in each layer-graph; uniform by default.
@@ -81,6 +83,7 @@ class Recipe(ABC):
     dropout: float = 0.0
     l2: float = 0.0
     drop_null: bool = False
+    noise: bool = False
     undirected: bool = False
     shared: bool = False
     null_prior: Optional[Sequence[float]] = None
@@ -122,9 +125,9 @@ class Recipe(ABC):
                    f'of {len(num_edge_types)} layer-graphs', 'null_prior')
             latent['prior'] = [[p, *[(1 - p) / (k - 1)] * (k - 1)]
                                for p, k in zip(self.null_prior, num_edge_types)]
-        # Others have no channel of type 0, or none that could be dropped.
-        if 'drop_null' in model.latent_options:
-            latent['drop_null'] = self.drop_null
+        # sfNRI has no channel of type 0, others draw samples anyway.
+        for name in {'drop_null', 'noise'}.intersection(model.latent_options):
+            latent[name] = getattr(self, name)
         out = model(in_channels, num_steps, num_edge_types,
                     self.hidden_channels, self.dropout,
                     scaling=self.build_scaling(in_channels), **latent)
@@ -255,6 +258,7 @@ class QuickRecipe(Recipe):
     final_tau: float = 1.0
     final_share: float = 0.25
     drop_null: bool = True
+    noise: bool = True
     undirected: bool = True
 
     positive = (*Recipe.positive, 'max_steps', 'variance', 'num_frames',

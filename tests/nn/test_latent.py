@@ -196,6 +196,18 @@ def test_divergence_is_that_of_categoricals():
 # Sigmoids ###################################################################
 
 
+def test_sigmoids_under_noise_are_samples_of_the_posterior():
+    latent = SigmoidLatent([2], noise=True)
+    logits = torch.tensor([[-2.0], [0.0], [1.0]]).repeat_interleave(20_000, 0)
+    generator = torch.Generator().manual_seed(0)
+    z = latent.sample(logits, tau=0.01, generator=generator)
+    assert ((z < 0.01) | (z > 0.99)).float().mean() > 0.95
+    shares = z.view(3, -1).mean(1)
+    assert torch.allclose(shares,
+                          latent.posterior(logits)[0].view(3, -1, 2)[:, 0, 1],
+                          atol=0.01)
+
+
 def test_sigmoids_of_three_types():
     latent = SigmoidLatent([3])
     logits = torch.tensor([[-1.0, -2.0], [3.0, -1.0], [1.0, 2.0], [-4.0, 0.5]])
