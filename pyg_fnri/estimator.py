@@ -33,7 +33,7 @@ from pyg_fnri.evaluation.evaluate import roll_out
 from pyg_fnri.evaluation.law_curves import LawCurves, law_curves
 from pyg_fnri.evaluation.page import describe, make_page, make_summary
 from pyg_fnri.evaluation.report import draw_rollouts
-from pyg_fnri.inference import Refined, find_motions, infer_graph, shared_graph
+from pyg_fnri.inference import Refined, infer_graph, shared_graph
 from pyg_fnri.laws import LawCheck
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import type_confidence
@@ -43,6 +43,7 @@ from pyg_fnri.plot import plot_adjacency, plot_changes, plot_multiplex
 from pyg_fnri.selection import compare_errors, select_layers
 from pyg_fnri.training import (Config, RelationalInference, load_checkpoint,
                                save_checkpoint)
+from pyg_fnri.training.config import find_encoder
 from pyg_fnri.transforms import SplitTrajectory
 
 METHODS = ('auto', 'laws', 'networks')
@@ -222,7 +223,7 @@ class GraphEstimator:
         edges = 1 + train._data.edge_index.size(1) // len(train)
         batch_size = max(1, min(64, NUM_EDGES // edges, len(train) // 2))
         shared |= dict(max_steps=self.max_steps, batch_size=batch_size,
-                       encoder=_encoder_for(train, interval))
+                       encoder=find_encoder(train, interval))
         config = replace(config, recipe='quick', options=shared)
         found = select_layers(config, candidates, train, val, test,
                               os.path.join(source.root, 'networks'),
@@ -491,15 +492,6 @@ class GraphEstimator:
                     held_out=[of.to_dict()
                               for of in self.held_out], systems=self.systems,
                     particles=self.particles, about=self.about)
-
-
-def _encoder_for(train: Systems, interval: float) -> str:
-    """Of networks: lines between particles need positions and velocities."""
-    try:
-        motions = find_motions(next(iter(SystemLoader(train, 100))), interval)
-    except ValueError:  # Velocities are those of another interval.
-        return 'equivariant'
-    return 'equivariant' if {} in motions else 'mlp'
 
 
 def present_results(out: str) -> list[str]:

@@ -66,7 +66,8 @@ class Config:
                     num_edge_types: Optional[Sequence[int]] = None,
                     data: Optional[Mapping[str, Any]] = None,
                     **settings: Any) -> Config:
-        """Of a training split; :obj:`num_edge_types` where no truth is."""
+        """Of a training split; :obj:`num_edge_types` where no truth is. Networks
+        of other features than positions and velocities take encoder `mlp`."""
         true = list(dataset.num_edge_types)
         asked = true if num_edge_types is None else list(num_edge_types)
         if not asked:
@@ -75,10 +76,15 @@ class Config:
         if true and asked != true:
             raise ValueError(f'num_edge_types is {asked}, but the truth has '
                              f'{true}; leave one of them out.')
+        from pyg_fnri.datasets.spec import frame_interval
         data = dict(data or {})
+        interval = frame_interval(data, dataset)
         if 'files' in data:
-            from pyg_fnri.datasets.spec import frame_interval
-            data['time_step'] = frame_interval(data, dataset)
+            data['time_step'] = interval
+        if settings.get('recipe', cls.recipe) == 'quick':
+            options = dict(settings.get('options', {}))
+            options.setdefault('encoder', find_encoder(dataset, interval))
+            settings['options'] = options
         return cls(dataset.num_node_features, num_observed, asked,
                    names=dataset.names, data=data, **settings)
 
@@ -109,6 +115,19 @@ class Config:
                     layer = nn.ForceLawDecoder(law, model.scaling, **settings)
                 model.decoder = nn.RolloutDecoder(layer)
         return model
+
+
+def find_encoder(systems: Systems, interval: Optional[float]) -> str:
+    """That of the recipe `quick`, for features of frames so far apart: lines
+    between particles need positions and velocities."""
+    from pyg_fnri.inference import find_motions
+    from pyg_fnri.loader import SystemLoader
+    try:
+        some = next(iter(SystemLoader(systems, 100)))
+        motions = find_motions(some, interval or 1.0)
+    except ValueError:  # Velocities are those of another interval.
+        return 'equivariant'
+    return 'equivariant' if {} in motions else 'mlp'
 
 
 def _plain(name: str, value: Any) -> Any:

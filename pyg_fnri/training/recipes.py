@@ -66,8 +66,8 @@ class Recipe(ABC):
         shared: Whether all systems, of the same particles, have one graph.
         null_prior: Prior of type 0 in each layer-graph; uniform by default.
         encoder: `mlp`; `cnn`, convolutions over time, of any length; or
-            `equivariant`, of positions and velocities; of an odd number of
-            features, `quick` takes `mlp`.
+            `equivariant`, of positions and velocities, `quick`'s choice where
+            data have them.
         decoder: `mlp`, or `gru`, which remembers the states before.
         burn_in: True states that a `gru` decoder sees first.
         symmetries: Whether systems are turned and mirrored at random.
@@ -284,10 +284,6 @@ class QuickRecipe(Recipe):
 
     def build(self, model: type[NRI], in_channels: int, num_steps: int,
               num_edge_types: Sequence[int]) -> RelationalAutoEncoder:
-        if self.encoder == 'equivariant' and in_channels % 2:
-            # Not positions and velocities: there are no lines between them.
-            mlp = replace(self, encoder='mlp')
-            return mlp.build(model, in_channels, num_steps, num_edge_types)
         out = super().build(model, in_channels, num_steps, num_edge_types)
         linear_step = nn.LinearStep(in_channels)
         out.decoder.layer = nn.OverLinearStep(out.decoder.layer, linear_step)

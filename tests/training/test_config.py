@@ -5,6 +5,7 @@ import pytest
 import torch
 from small_training import assert_same_state, is_same_state, make_config
 
+from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.training import Config, load_checkpoint, save_checkpoint
 from pyg_fnri.training.module import build_module
 
@@ -55,3 +56,14 @@ def test_settings_of_a_data_set(train):
     assert Config.for_dataset(train, 49, (2, 2)).num_edge_types == [2, 2]
     with pytest.raises(ValueError, match='truth'):
         Config.for_dataset(train, 49, [3])
+
+
+def test_networks_see_lines_where_features_are_positions_and_velocities(
+        train, tmp_path, uncompiled_kuramoto):
+    assert Config.for_dataset(train, 49).options == {'encoder': 'equivariant'}
+    asked = Config.for_dataset(train, 49, options={'encoder': 'cnn'})
+    assert asked.options == {'encoder': 'cnn'}
+    assert not Config.for_dataset(train, 49, recipe='paper').options
+    # Four features, too, but an angle, its rate and a constant.
+    phases = ParticleSystems(str(tmp_path), 'kuramoto', num_systems=(4, 2, 2))
+    assert Config.for_dataset(phases, 10).options == {'encoder': 'mlp'}
