@@ -171,7 +171,8 @@ def frame_interval(description: Mapping[str, Any],
     if isinstance(dataset, ParticleSystems):
         return dataset.frame_interval
     if isinstance(dataset, NRIFolder):
-        return cast(Optional[float], description.get('reading', {}).get('time_step'))
+        reading = description.get('reading', {})
+        return cast(Optional[float], reading.get('time_step'))
     return dataset.time_step
 
 

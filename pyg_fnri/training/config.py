@@ -66,8 +66,8 @@ class Config:
                     num_edge_types: Optional[Sequence[int]] = None,
                     data: Optional[Mapping[str, Any]] = None,
                     **settings: Any) -> Config:
-        """Of a training split; :obj:`num_edge_types` where no truth is. Networks
-        of other features than positions and velocities take encoder `mlp`."""
+        """Of a training split; :obj:`num_edge_types` where no truth is. By the
+        recipe `quick`, the encoder is of the kind that features are."""
         true = list(dataset.num_edge_types)
         asked = true if num_edge_types is None else list(num_edge_types)
         if not asked:
