@@ -94,8 +94,7 @@ def test_the_package_knows_no_command(name):
     """Neither by import nor in what it says."""
     text = MODULES[name].read_text()
     assert not re.search(r'\b(scripts|benchmarks)/|\bscripts? `', text)
-    # The options are made by the latter.
-    if part_of(name) != 'commands' and name != 'pyg_fnri.training.cli':
+    if part_of(name) != 'commands':
         assert not re.search(r'(?<![\w`-])--[a-z][a-z-]+|pyg-fnri ', text)
     assert not {'scripts', 'tests', 'benchmarks'
                 } & {other.split('.')[0]

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Optional, cast
 
-from pyg_fnri.training.cli import errors_in_one_line
+from pyg_fnri.commands.cli import errors_in_one_line
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Optional, cast
 
-from pyg_fnri.training.cli import (OptionParser, SimulatedData,
+from pyg_fnri.commands.cli import (OptionParser, SimulatedData,
                                    errors_in_one_line, given)
 
 if TYPE_CHECKING:

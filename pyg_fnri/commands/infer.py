@@ -29,7 +29,7 @@ import os
 import time
 from typing import Any, Optional
 
-from pyg_fnri.training.cli import (OptionParser, OwnData, errors_in_one_line,
+from pyg_fnri.commands.cli import (OptionParser, OwnData, errors_in_one_line,
                                    given)
 
 

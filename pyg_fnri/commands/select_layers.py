@@ -22,7 +22,7 @@ import os
 from dataclasses import replace
 from typing import Optional
 
-from pyg_fnri.training.cli import (OptionParser, Run, describe_data,
+from pyg_fnri.commands.cli import (OptionParser, Run, describe_data,
                                    errors_in_one_line, given, open_splits)
 from pyg_fnri.training.recipes import RECIPES, Recipe
 

@@ -39,9 +39,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional, cast
 
-from pyg_fnri.training import RECIPES, Config, Recipe
-from pyg_fnri.training.cli import (OptionParser, Run, describe_data,
+from pyg_fnri.commands.cli import (OptionParser, Run, describe_data,
                                    errors_in_one_line, given, open_splits)
+from pyg_fnri.training import RECIPES, Config, Recipe
 
 log = logging.getLogger(__name__)
 

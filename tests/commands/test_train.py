@@ -8,9 +8,9 @@ import pytest
 import torch
 from small_training import assert_same_state
 
+from pyg_fnri.commands.cli import CONFIGS
 from pyg_fnri.nn import CNNEncoder, ForceLawDecoder
 from pyg_fnri.training import load_checkpoint
-from pyg_fnri.training.cli import CONFIGS
 from pyg_fnri.training.trainer import ProgressLines
 
 #: The files of a run.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyg_fnri.datasets.spec import Systems
 
 #: Files of arguments that come with the commands.
-CONFIGS = Path(__file__).parents[1] / 'commands' / 'configs'
+CONFIGS = Path(__file__).parent / 'configs'
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from pyg_fnri.training import RECIPES, Config, Recipe
-from pyg_fnri.training.cli import (OptionParser, OwnData, Run, SimulatedData,
+from pyg_fnri.commands.cli import (OptionParser, OwnData, Run, SimulatedData,
                                    describe_data, errors_in_one_line, given)
+from pyg_fnri.training import RECIPES, Config, Recipe
 
 
 @pytest.fixture
