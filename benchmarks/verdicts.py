@@ -360,7 +360,7 @@ def make_model(kind: Kind, data: Batch, **laws: Any) -> RelationalAutoEncoder:
     laws |= {'interval': kind.interval, **find_motions(data, kind.interval)[0]}
     module = build_module(
         Config(data.x.size(-1), data.x.size(1), [2] * len(kind.laws),
-               laws=laws)).eval()
+               recipe='laws', laws=laws)).eval()
     module.fit_units(data.x)
     return module.model
 

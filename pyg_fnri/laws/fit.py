@@ -95,7 +95,7 @@ def fit_force_laws(
 
     known, stages = bool(fit.layer.law.value.any()), annealing
     if known:  # Single pairs hardly lead from the encoder's graphs to theirs.
-        find_graphs(search, fit.evidence(), coarse(annealing), 0, generator)
+        find_graphs(search, fit.evidence(), coarse(annealing), 0, generator, 0)
         stages = annealing[-NUM_STAGES:]
     for iteration, step in enumerate(stages, start=1):
         if iteration > 1 or not known:

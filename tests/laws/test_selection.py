@@ -17,7 +17,8 @@ def discover(kind, num_systems=24, noise=0.0, **kwargs):
     data = kind.systems(num_systems, 0, noise)
     motion, = find_motions(data, kind.interval)
     laws = dict(interval=kind.interval, half_width=kind.box, **motion)
-    config = Config(data.x.size(-1), 49, [2] * len(kind.laws), laws=laws)
+    config = Config(data.x.size(-1), 49, [2] * len(kind.laws), recipe='laws',
+                    laws=laws)
     module = build_module(config).eval()
     module.fit_units(data.x)
     found = discover_force_laws(module.model, data,
