@@ -95,7 +95,8 @@ def fit_force_laws(
 
     known, stages = bool(fit.layer.law.value.any()), annealing
     if known:  # Single pairs hardly lead from the encoder's graphs to theirs.
-        find_graphs(search, fit.evidence(), coarse(annealing), 0, generator, 0)
+        find_graphs(search, fit.evidence(), coarse(annealing), 0, generator,
+                    num_fits=0)
         stages = annealing[-NUM_STAGES:]
     for iteration, step in enumerate(stages, start=1):
         if iteration > 1 or not known:

@@ -81,10 +81,11 @@ class Config:
         interval = frame_interval(data, dataset)
         if 'files' in data:
             data['time_step'] = interval
-        if settings.get('recipe', cls.recipe) == 'quick':
-            options = dict(settings.get('options', {}))
-            options.setdefault('encoder', find_encoder(dataset, interval))
-            settings['options'] = options
+        options = settings.get('options', {})
+        if (settings.get('recipe', cls.recipe) == 'quick'
+                and 'encoder' not in options):
+            encoder = find_encoder(dataset, interval)
+            settings['options'] = {**options, 'encoder': encoder}
         return cls(dataset.num_node_features, num_observed, asked,
                    names=dataset.names, data=data, **settings)
 
