@@ -143,19 +143,16 @@ TINY = dict(hidden_channels=8, batch_size=16, max_steps=3)
 # Rollouts from a state and the graph alone, whose channels are all there for
 # something else to be kept in: single steps have nothing to compress.
 # An encoder of invariants would keep little of it.
-LONG = dict(encoder='mlp', final_tau=2.0, final_share=0.0, num_starts=1,
-            pred_steps=48, undirected=False, drop_null=False, batch_size=32,
-            max_steps=3_000)
+LONG = dict(encoder='mlp', decoder='mlp', final_tau=2.0, final_share=0.0,
+            num_starts=1, pred_steps=48, undirected=False, drop_null=False,
+            batch_size=32, max_steps=3_000)
 SCALES = {
     'smoke':
     Scale(('quick', TINY), ('paper', TINY), {}, (0, ), (64, 32, 32),
           (64, 32, 32), val_every=1),
     'laptop':
-    Scale(
-        ('quick', {}), ('quick', LONG), {
-            'springs_charges': dict(max_steps=8_000),
-            'springs_charges_fsprings': dict(max_steps=12_000)
-        }),
+    Scale(('quick', {}), ('quick', LONG),
+          {'springs_charges_fsprings': dict(max_steps=10_000)}),
     'paper':
     Scale(('paper', {}), ('paper', {}), seeds=(0, 1, 2, 3, 4), num_val=10_000,
           val_every=390)

@@ -43,7 +43,7 @@ from pyg_fnri.plot import plot_adjacency, plot_changes, plot_multiplex
 from pyg_fnri.selection import compare_errors, select_layers
 from pyg_fnri.training import (Config, RelationalInference, load_checkpoint,
                                save_checkpoint)
-from pyg_fnri.training.config import find_encoder
+from pyg_fnri.training.config import find_networks
 from pyg_fnri.transforms import SplitTrajectory
 
 METHODS = ('auto', 'laws', 'networks')
@@ -222,8 +222,9 @@ class GraphEstimator:
                     return module
         edges = 1 + train._data.edge_index.size(1) // len(train)
         batch_size = max(1, min(64, NUM_EDGES // edges, len(train) // 2))
+        # The equivariant decoder is like laws, which do not hold.
         shared |= dict(max_steps=self.max_steps, batch_size=batch_size,
-                       encoder=find_encoder(train, interval))
+                       encoder=find_networks(train, interval), decoder='mlp')
         config = replace(config, recipe='quick', options=shared)
         found = select_layers(config, candidates, train, val, test,
                               os.path.join(source.root, 'networks'),

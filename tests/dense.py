@@ -158,11 +158,15 @@ def multiplex_conv(f, x, z):
         for j in range(x.size(0)):
             pair = torch.cat([x[i], x[j]])
             for k in range(f.edge_dim if i != j else 0):
-                h = relu(pair @ f.weight1[k] + f.bias1[k])
-                h = relu(h @ f.weight2[k] + f.bias2[k])
-                received = received + z[i, j, k] * h
+                received = received + z[i, j, k] * messages(f, pair, k)
         out.append(node_mlp(f.node_mlp, torch.cat([x[i], received])))
     return torch.stack(out)
+
+
+def messages(f, pair, k):
+    """The message network of a channel: a pair's features to `[H]`."""
+    h = relu(pair @ f.weight1[k] + f.bias1[k])
+    return relu(h @ f.weight2[k] + f.bias2[k])
 
 
 def node_mlp(f, row):

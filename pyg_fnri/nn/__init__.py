@@ -15,7 +15,7 @@ if TYPE_CHECKING:
                                          ResidualEncoder, Walls)
     from pyg_fnri.nn.models import (FNRI, MODELS, NRI, SFNRI,
                                     RelationalAutoEncoder)
-    from pyg_fnri.nn.multiplex_conv import MultiplexConv
+    from pyg_fnri.nn.multiplex_conv import EquivariantConv, MultiplexConv
     from pyg_fnri.nn.rate_law import EvenLaw, RateLawDecoder, rate_laws
     from pyg_fnri.nn.recurrent import RecurrentConv, RecurrentDecoder
     from pyg_fnri.nn.scaling import (MinMaxScaling, Scaling, StandardScaling,
@@ -27,11 +27,12 @@ else:
 
 __all__ = [
     'CNNEncoder', 'CategoricalLatent', 'Central', 'Decoder', 'Encoder',
-    'EquivariantEncoder', 'EvenLaw', 'FNRI', 'ForceLaw', 'ForceLawDecoder',
-    'Latent', 'LinearStep', 'MLP', 'MLPEncoder', 'MODELS', 'MinMaxScaling',
-    'MultiplexConv', 'NRI', 'NodeTerm', 'OverLinearStep', 'PairTerm',
-    'ParticleTerm', 'RateLawDecoder', 'RecurrentConv', 'RecurrentDecoder',
-    'RelationalAutoEncoder', 'ResidualEncoder', 'RolloutDecoder', 'SFNRI',
-    'ScatterSum', 'Scaling', 'SigmoidLatent', 'StandardScaling', 'Term',
-    'UniformEncoder', 'Walls', 'known_masses', 'per_mass', 'rate_laws'
+    'EquivariantConv', 'EquivariantEncoder', 'EvenLaw', 'FNRI', 'ForceLaw',
+    'ForceLawDecoder', 'Latent', 'LinearStep', 'MLP', 'MLPEncoder', 'MODELS',
+    'MinMaxScaling', 'MultiplexConv', 'NRI', 'NodeTerm', 'OverLinearStep',
+    'PairTerm', 'ParticleTerm', 'RateLawDecoder', 'RecurrentConv',
+    'RecurrentDecoder', 'RelationalAutoEncoder', 'ResidualEncoder',
+    'RolloutDecoder', 'SFNRI', 'Scaling', 'ScatterSum', 'SigmoidLatent',
+    'StandardScaling', 'Term', 'UniformEncoder', 'Walls', 'known_masses',
+    'per_mass', 'rate_laws'
 ]

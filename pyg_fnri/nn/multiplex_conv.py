@@ -1,5 +1,6 @@
-"""The message passing layer over a multiplex graph."""
+"""Message passing layers over a multiplex graph."""
 import math
+from functools import reduce
 from typing import Any
 
 import torch
@@ -10,57 +11,44 @@ from torch_geometric.nn.inits import reset
 
 from pyg_fnri.nn.aggr import ScatterSum
 
+#: In the model's units: below it, inverse squares of distances do not grow.
+SOFTENING = 0.1
+#: With its square, gradients of lengths stay finite.
+LEAST = 0.01
 
-class MultiplexConv(MessagePassing):
+
+class MultiplexMessages(MessagePassing):
     r"""Message networks :math:`\tilde{f}^k_e` of two ReLU layers per channel,
-    and a node network over the sum of messages (eqs. 1 and 2 without the
-    residual):
-
-    .. math::
-        \tilde{\mathbf{h}}_{(i,j)} &= \sum_{k} z_{ij,k} \tilde{f}^k_e
-        ([\mathbf{x}_i, \mathbf{x}_j]) \\
-        \mathbf{x}'_j &= \tilde{f}_v \big( \big[ \mathbf{x}_j,
-        \textstyle\sum_{i \neq j} \tilde{\mathbf{h}}_{(i,j)} \big] \big)
+    weighted by the graph, over features of pairs that a subclass's
+    :meth:`message` finds (eq. 1).
 
     Args:
+        pair_channels: Number of features of a pair.
         edge_dim: Number of channels of the graph.
         hidden_channels: Size of all hidden layers.
         **kwargs: Arguments of :class:`torch_geometric.nn.MessagePassing`.
     """
-    def __init__(self, in_channels: int, out_channels: int, edge_dim: int,
-                 hidden_channels: int = 256, **kwargs: Any) -> None:
+    def __init__(self, pair_channels: int, edge_dim: int, hidden_channels: int,
+                 **kwargs: Any) -> None:
         kwargs.setdefault('aggr', ScatterSum())
         super().__init__(node_dim=0, **kwargs)
-        self.in_channels = in_channels
-        self.out_channels = out_channels
         self.edge_dim = edge_dim
         self.hidden_channels = hidden = hidden_channels
         # The message networks, stacked along their channels.
-        self.weight1 = Parameter(torch.empty(edge_dim, 2 * in_channels, hidden))
+        self.weight1 = Parameter(torch.empty(edge_dim, pair_channels, hidden))
         self.bias1 = Parameter(torch.empty(edge_dim, hidden))
         self.weight2 = Parameter(torch.empty(edge_dim, hidden, hidden))
         self.bias2 = Parameter(torch.empty(edge_dim, hidden))
-        self.node_mlp = node_mlp(in_channels + hidden, hidden, out_channels)
-        self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        super().reset_parameters()
         reset_stacked(self.weight1, self.bias1)
         reset_stacked(self.weight2, self.bias2)
-        reset(self.node_mlp)
+        for part in self.children():
+            reset(part)
 
-    def forward(self, x: Tensor, edge_index: Tensor,
-                edge_attr: Tensor) -> Tensor:
-        """Maps :obj:`[num_nodes, (num_steps,) in_channels]` to as many
-        :obj:`out_channels`, by weights :obj:`[num_edges, edge_dim]`."""
-        check_edge_attr(edge_attr, edge_index, self.edge_dim)
-        # propagate_type: (x: Tensor, edge_attr: Tensor)
-        out = self.propagate(edge_index, x=x, edge_attr=edge_attr)
-        x = self.node_mlp(torch.cat([x, out], dim=-1))
-        return x
-
-    def message(self, x_i: Tensor, x_j: Tensor, edge_attr: Tensor) -> Tensor:
-        pair = torch.cat([x_i, x_j], dim=-1)  # [num_edges, (T,) 2 * F]
+    def mix(self, pair: Tensor, edge_attr: Tensor) -> Tensor:
+        r""":math:`\sum_k z_{ij,k} \tilde{f}^k_e`, :obj:`[num_edges, (T,)
+        hidden_channels]`, of :obj:`[num_edges, (T,) pair_channels]`."""
         size = pair.size()[:-1] + (self.hidden_channels, )
         pair = pair.view(-1, pair.size(-1))
         out = pair.new_zeros(size)
@@ -73,6 +61,110 @@ class MultiplexConv(MessagePassing):
             out = torch.addcmul(out, z.view((-1, ) + (1, ) * (len(size) - 1)),
                                 h.view(size))
         return out
+
+
+class MultiplexConv(MultiplexMessages):
+    r"""Message networks over the states of both particles, and a node network
+    over the sum of messages (eqs. 1 and 2 without the residual):
+
+    .. math::
+        \tilde{\mathbf{h}}_{(i,j)} &= \sum_{k} z_{ij,k} \tilde{f}^k_e
+        ([\mathbf{x}_i, \mathbf{x}_j]) \\
+        \mathbf{x}'_j &= \tilde{f}_v \big( \big[ \mathbf{x}_j,
+        \textstyle\sum_{i \neq j} \tilde{\mathbf{h}}_{(i,j)} \big] \big)
+
+    Other arguments as for :class:`MultiplexMessages`."""
+    def __init__(self, in_channels: int, out_channels: int, edge_dim: int,
+                 hidden_channels: int = 256, **kwargs: Any) -> None:
+        super().__init__(2 * in_channels, edge_dim, hidden_channels, **kwargs)
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.node_mlp = node_mlp(in_channels + hidden_channels, hidden_channels,
+                                 out_channels)
+        self.reset_parameters()
+
+    def forward(self, x: Tensor, edge_index: Tensor,
+                edge_attr: Tensor) -> Tensor:
+        """Maps :obj:`[num_nodes, (num_steps,) in_channels]` to as many
+        :obj:`out_channels`, by weights :obj:`[num_edges, edge_dim]`."""
+        check_edge_attr(edge_attr, edge_index, self.edge_dim)
+        # propagate_type: (x: Tensor, edge_attr: Tensor)
+        out = self.propagate(edge_index, x=x, edge_attr=edge_attr)
+        x = self.node_mlp(torch.cat([x, out], dim=-1))
+        return x
+
+    def message(self, x_i: Tensor, x_j: Tensor, edge_attr: Tensor) -> Tensor:
+        # [num_edges, (T,) 2 * F]
+        out = self.mix(torch.cat([x_i, x_j], dim=-1), edge_attr)
+        return out
+
+
+class EquivariantConv(MultiplexMessages):
+    r"""Messages along what turns with the particles, by networks of what no
+    turn, mirror or translation changes. Not in the paper.
+
+    Of the line :math:`\mathbf{r}_{ij}` between two particles, :math:`r` long,
+    and their relative velocity :math:`\mathbf{w}_{ij}`, positions change by
+
+    .. math::
+        \mathbf{h}_{(i,j)} &= \textstyle\sum_k z_{ij,k} \tilde{f}^k_e ([r,
+        \log r, \mathbf{r} \cdot \mathbf{w} / r, |\mathbf{w}|]) \\
+        \mathbf{x}'_j &= \mathbf{A} \mathbf{x}_j + \mathbf{b} +
+        \textstyle\sum_{i \neq j} \big( c_1 \mathbf{r} + c_2
+        \mathbf{r} / r^3 + c_3 \mathbf{w} \big)
+
+    with :math:`\mathbf{c} = \mathbf{C} \mathbf{h}_{(i,j)}`; and velocities by
+    other :math:`\mathbf{c}`. :math:`\mathbf{A}` and :math:`\mathbf{b}` are
+    each particle's own.
+
+    Args:
+        in_channels: Number of positions and as many velocities, 2 * d, which
+            are also the :obj:`out_channels`. Other arguments as for
+            :class:`MultiplexMessages`.
+    """
+    def __init__(self, in_channels: int, out_channels: int, edge_dim: int,
+                 hidden_channels: int = 256, **kwargs: Any) -> None:
+        super().__init__(4, edge_dim, hidden_channels, **kwargs)
+        if in_channels % 2 or out_channels != in_channels:
+            raise ValueError(f"Expected positions and as many velocities, but "
+                             f"got {in_channels} features, {out_channels} to "
+                             f"predict; take MultiplexConv.")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.lin_own = torch.nn.Linear(in_channels, out_channels)
+        self.lin = torch.nn.Linear(hidden_channels, 2 * 3, bias=False)
+        self.reset_parameters()
+
+    def forward(self, x: Tensor, edge_index: Tensor,
+                edge_attr: Tensor) -> Tensor:
+        """As :meth:`MultiplexConv.forward`."""
+        check_edge_attr(edge_attr, edge_index, self.edge_dim)
+        # propagate_type: (x: Tensor, edge_attr: Tensor)
+        out = self.propagate(edge_index, x=x, edge_attr=edge_attr)
+        out = torch.add(out, self.lin_own(x))
+        return out
+
+    def message(self, x_i: Tensor, x_j: Tensor, edge_attr: Tensor) -> Tensor:
+        line, speed = (x_j - x_i).chunk(2, dim=-1)  # [num_edges, (T,) d]
+        distance, fast = ((_dot(k, k) + LEAST**2).sqrt() for k in (line, speed))
+        pair = torch.stack(
+            [distance,
+             distance.log(),
+             _dot(line, speed) / distance, fast], dim=-1)
+        near = distance.clamp(min=SOFTENING).pow(-2) / distance
+        vectors = line, line * near.unsqueeze(-1), speed
+        strengths = self.lin(self.mix(pair, edge_attr)).split(1, dim=-1)
+        # Of the changes of positions, then of velocities.
+        out = torch.cat([
+            reduce(torch.add, map(torch.mul, strengths[:3], vectors)),
+            reduce(torch.add, map(torch.mul, strengths[3:], vectors))
+        ], dim=-1)
+        return out
+
+
+def _dot(a: Tensor, b: Tensor) -> Tensor:
+    """Over few axes :obj:`[*, d]`; PyTorch's own sum is slower."""
+    return reduce(torch.add, map(torch.mul, a.unbind(-1), b.unbind(-1)))
 
 
 def node_mlp(in_channels: int, hidden_channels: int,

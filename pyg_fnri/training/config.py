@@ -67,7 +67,7 @@ class Config:
                     data: Optional[Mapping[str, Any]] = None,
                     **settings: Any) -> Config:
         """Of a training split; :obj:`num_edge_types` where no truth is. By the
-        recipe `quick`, the encoder is of the kind that features are."""
+        recipe `quick`, networks are of the kind that features are."""
         true = list(dataset.num_edge_types)
         asked = true if num_edge_types is None else list(num_edge_types)
         if not asked:
@@ -81,11 +81,12 @@ class Config:
         interval = frame_interval(data, dataset)
         if 'files' in data:
             data['time_step'] = interval
-        options = settings.get('options', {})
-        if (settings.get('recipe', cls.recipe) == 'quick'
-                and 'encoder' not in options):
-            encoder = find_encoder(dataset, interval)
-            settings['options'] = {**options, 'encoder': encoder}
+        if settings.get('recipe', cls.recipe) == 'quick':
+            options = settings.get('options', {})
+            if not {'encoder', 'decoder'}.issubset(options):
+                kind = find_networks(dataset, interval)
+                options = dict(encoder=kind, decoder=kind) | options
+            settings['options'] = options
         return cls(dataset.num_node_features, num_observed, asked,
                    names=dataset.names, data=data, **settings)
 
@@ -118,9 +119,9 @@ class Config:
         return model
 
 
-def find_encoder(systems: Systems, interval: Optional[float]) -> str:
-    """That of the recipe `quick`, for features of frames so far apart: lines
-    between particles need positions and velocities."""
+def find_networks(systems: Systems, interval: Optional[float]) -> str:
+    """Encoder and decoder of the recipe `quick`, for features of frames so far
+    apart: lines between particles need positions and velocities."""
     from pyg_fnri.inference import find_motions
     from pyg_fnri.loader import SystemLoader
     try:

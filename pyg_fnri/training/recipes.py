@@ -28,6 +28,9 @@ DECODERS: dict[str, Callable[..., nn.Decoder]] = {
     'mlp':
     lambda channels, *sizes, burn_in: nn.RolloutDecoder(
         nn.MultiplexConv(channels, channels, *sizes)),
+    'equivariant':
+    lambda channels, *sizes, burn_in: nn.RolloutDecoder(
+        nn.EquivariantConv(channels, channels, *sizes)),
     'gru':
     lambda channels, *sizes, burn_in: nn.RecurrentDecoder(
         nn.RecurrentConv(channels, channels, *sizes), burn_in)
@@ -68,7 +71,8 @@ class Recipe(ABC):
         encoder: `mlp`; `cnn`, convolutions over time, of any length; or
             `equivariant`, of positions and velocities, `quick`'s choice where
             data have them.
-        decoder: `mlp`, or `gru`, which remembers the states before.
+        decoder: `mlp`; `gru`, which remembers the states before; or
+            `equivariant`, of positions and velocities, as of the encoder.
         burn_in: True states that a `gru` decoder sees first.
         symmetries: Whether systems are turned and mirrored at random.
         num_starts: Short runs without labels, of which the best one goes on.
@@ -225,7 +229,7 @@ class QuickRecipe(Recipe):
 
     Residuals of :class:`~pyg_fnri.nn.LinearStep` in standardised units; single
     steps from random frames of both halves; a robust likelihood; a high
-    temperature, which falls; an encoder for which no direction is special; the
+    temperature, which falls; networks for which no direction is special; the
     null channel dropped; both directions of a pair tied.
 
     Args:
@@ -247,6 +251,7 @@ class QuickRecipe(Recipe):
     max_steps: int = 5_000
     tau: float = 2.0
     encoder: str = 'equivariant'
+    decoder: str = 'equivariant'
     num_starts: int = 3
     variance: float = 0.02
     delta: float = 1.0
@@ -277,9 +282,7 @@ class QuickRecipe(Recipe):
         if regime == 'supervised':
             return {'max_steps': 12_000, 'final_share': 0.0}
         if regime == 'true_graph':
-            return dict(hidden_channels=128, learning_rate=1.5e-3,
-                        max_steps=8_000, final_share=0.0, symmetries=True,
-                        **KNOWN_GRAPH)
+            return dict(max_steps=8_000, final_share=0.0, **KNOWN_GRAPH)
         return {}
 
     def build(self, model: type[NRI], in_channels: int, num_steps: int,
@@ -401,6 +404,7 @@ class LawsRecipe(QuickRecipe):
     interval: Optional[float] = None
     half_width: Optional[float] = None
     terms: Sequence[str] = ('auto', )
+    decoder: str = 'mlp'
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.nn import MultiplexConv
+from pyg_fnri.nn import EquivariantConv, MultiplexConv
 
 
 @pytest.fixture
@@ -28,3 +28,39 @@ def test_equals_the_papers_equations(conv, edge_index):
     # Steps side by side.
     steps = torch.stack([x + 1, x], dim=1)
     torch.testing.assert_close(conv(steps, edge_index, edge_attr)[:, 1], out)
+
+
+def test_messages_turn_with_the_particles():
+    conv = EquivariantConv(6, 6, edge_dim=2, hidden_channels=8).double()
+    edge_index = fully_connected(4)
+    x, z = torch.randn(4, 3, 6).double(), torch.rand(12, 2).double()
+
+    def messages(x):
+        return (conv(x, edge_index, z) - conv.lin_own(x)).chunk(2, dim=-1)
+
+    turn = torch.linalg.qr(torch.randn(3, 3).double()).Q  # Or a mirror.
+    place, velocity = x.chunk(2, dim=-1)
+    moved = torch.cat([place @ turn + 3, velocity @ turn - 2], dim=-1)
+    torch.testing.assert_close(messages(moved),
+                               tuple(k @ turn for k in messages(x)))
+
+
+def test_equals_its_equation():
+    conv = EquivariantConv(4, 4, edge_dim=2, hidden_channels=8).double()
+    x, z = torch.randn(2, 4).double(), torch.rand(1, 2).double()
+    out = conv(x, torch.tensor([[0], [1]]), z)
+    line, w = (x[0] - x[1]).chunk(2)
+    r, s = (k.square().sum().add(1e-4).sqrt() for k in (line, w))
+    pair = torch.stack([r, r.log(), line @ w / r, s])
+    h = sum(z[0, k] * dense.messages(conv, pair, k) for k in range(2))
+    vectors = torch.stack([line, line / r**3, w])
+    change = (conv.lin.weight @ h).view(2, 3) @ vectors
+    expected = torch.stack([dense.linear(conv.lin_own, row) for row in x])
+    expected[1] += change.flatten()
+    torch.testing.assert_close(out, expected)
+
+
+@pytest.mark.parametrize('sizes', [(3, 3), (4, 2)])
+def test_needs_positions_and_velocities(sizes):
+    with pytest.raises(ValueError, match='take MultiplexConv'):
+        EquivariantConv(*sizes, edge_dim=2)
