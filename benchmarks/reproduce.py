@@ -101,7 +101,7 @@ PARTS: dict[str, tuple[list[str], list[str], list[str]]] = {
 #: Rows by regime and kind of figures.
 ROWS = {
     'laws': {
-        ('learned', 'run'): 'quick recipe, one pass',
+        ('learned', 'run'): 'quick recipe',
         ('scratch', 'run'): 'laws from scratch, one relaxation',
         ('scratch', 'refined'): 'laws from scratch, refined'
     },
@@ -117,11 +117,9 @@ ROWS = {
 
 class Scale(NamedTuple):
     """How far runs go: recipe and options of the paper's regimes, and of those
-    that section 3.1 compares; options that models without labels add, by
-    data set."""
+    that section 3.1 compares."""
     networks: tuple[str, dict[str, Any]]
     halves: tuple[str, dict[str, Any]]
-    learned: dict[str, dict[str, Any]] = {}
     seeds: tuple[int, ...] = (0, 1, 2)
     num_systems: tuple[int, ...] = (50_000, 10_000, 10_000)
     #: All that laws from scratch look at.
@@ -129,14 +127,10 @@ class Scale(NamedTuple):
     num_val: int = 2_000
     val_every: int = 1_000
 
-    def recipe(self, dataset: str, regime: str) -> tuple[str, dict[str, Any]]:
+    def recipe(self, regime: str) -> tuple[str, dict[str, Any]]:
         if regime == 'scratch':
             return 'laws', {}
-        if 'split' in regime:
-            return self.halves
-        name, options = self.networks
-        added = self.learned.get(dataset, {}) if regime == 'learned' else {}
-        return name, options | added
+        return self.halves if 'split' in regime else self.networks
 
 
 TINY = dict(hidden_channels=8, batch_size=16, max_steps=3)
@@ -148,11 +142,10 @@ LONG = dict(encoder='mlp', decoder='mlp', final_tau=2.0, final_share=0.0,
             batch_size=32, max_steps=3_000)
 SCALES = {
     'smoke':
-    Scale(('quick', TINY), ('paper', TINY), {}, (0, ), (64, 32, 32),
-          (64, 32, 32), val_every=1),
+    Scale(('quick', TINY), ('paper', TINY), (0, ), (64, 32, 32), (64, 32, 32),
+          val_every=1),
     'laptop':
-    Scale(('quick', {}), ('quick', LONG),
-          {'springs_charges_fsprings': dict(max_steps=10_000)}),
+    Scale(('quick', {}), ('quick', LONG)),
     'paper':
     Scale(('paper', {}), ('paper', {}), seeds=(0, 1, 2, 3, 4), num_val=10_000,
           val_every=390)
@@ -210,7 +203,7 @@ def run(name: str, out: Path, scale: str, root: str) -> dict[str, Any]:
     split = ReconstructTrajectory if unsplit else SplitTrajectory
     train, val = (open_dataset(data, root, part, split(49))
                   for part in ('train', 'val'))
-    recipe, options = size.recipe(dataset, regime)
+    recipe, options = size.recipe(regime)
     has_labels = regime in ('supervised', 'true_graph')
     config = Config.for_dataset(train, 49, data=data, model=model,
                                 recipe=recipe, options=options,
@@ -239,6 +232,9 @@ def measure_cell(regime: str, module: RelationalInference, out: Path,
         figures['refined'] = refined
         if laws is not None and laws.error is not None:
             figures['law_error'] = dict(zip(laws.names, laws.error))
+    if regime == 'learned':
+        alone, _ = evaluation.measure(module, test, module.model.infer)
+        figures['encoder'] = alone
     if 'split' in regime:
         figures['halves'] = {
             half: measure_half(module, test[:2_000], half)
@@ -271,7 +267,8 @@ def rows_of(name: str, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
     either half of the frames, and of what is scored without a model."""
     dataset, model, regime, seed = name.split('-')
     figures = result['figures']
-    kinds = dict(run=figures, refined=figures.get('refined', {}))
+    kinds = dict(run=figures, refined=figures.get('refined', {}),
+                 encoder=figures.get('encoder', {}))
     for kind, (key, name) in BASELINES.items():
         kinds[kind] = {key: figures.get(name)}
     for half, of in figures.get('halves', {}).items():
@@ -284,7 +281,7 @@ def rows_of(name: str, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if kind == 'refined':
             for law, error in figures.get('law_error', {}).items():
                 row[f'{law} law error'] = 100 * error
-        if kind in ('run', 'refined', 'observed', 'following'):
+        if kind in ('run', 'refined', 'encoder', 'observed', 'following'):
             row['minutes'] = result['minutes']
         yield dict(dataset=dataset, model=model, regime=regime, seed=int(seed),
                    kind=kind, **row, trained=result['num_systems'][0],
@@ -367,8 +364,10 @@ def write_table(part: str, out: Path, scale: str) -> None:
 def paper_table(frame: pd.DataFrame, columns: list[str],
                 paper: Mapping[str, tuple[float, ...]]) -> pd.DataFrame:
     """Table 1 or 2: ours beside the paper's."""
-    label = frame['model'] + ' (' + frame['regime'].str.replace('_', ' ') + ')'
-    is_run = frame['kind'] == 'run'
+    alone = frame['kind'] == 'encoder'
+    regime = frame['regime'].str.replace('_', ' ').mask(alone, 'encoder alone')
+    label = frame['model'] + ' (' + regime + ')'
+    is_run = alone | (frame['kind'] == 'run')
     frame = frame.assign(row=frame['kind'].mask(is_run, label))
     # Baselines are the same in all runs.
     is_baseline = frame['kind'].isin(BASELINES)
@@ -412,7 +411,8 @@ def draw_trajectories(runs: Iterable[Path], root: str, out: Path) -> None:
                             SplitTrajectory(49, 50))
         for number, data in enumerate(test[:4]):
             start = data.x[:, -1:]
-            rollout = module.model.predict_trajectory(data, 50)
+            types = module.infer(data)[0]
+            rollout = module.model.predict_trajectory(data, 50, types)
             predicted.append(torch.cat([start, rollout], dim=1))
             true.append(torch.cat([start, data.y], dim=1))
             titles.append(f'{module.config.model}, system {number}')

@@ -15,7 +15,8 @@ from pyg_fnri.nn.decoder import Decoder, RolloutDecoder
 from pyg_fnri.nn.encoders import MLPEncoder
 from pyg_fnri.nn.latent import (CategoricalLatent, Latent, SigmoidLatent,
                                 check_edge_types, check_prior)
-from pyg_fnri.nn.multiplex_conv import MultiplexConv
+from pyg_fnri.nn.mean_field import mean_field
+from pyg_fnri.nn.multiplex_conv import EquivariantConv, MultiplexConv
 from pyg_fnri.nn.scaling import MinMaxScaling, Scaling, per_mass
 
 
@@ -84,6 +85,28 @@ class RelationalAutoEncoder(torch.nn.Module):
             raise ValueError("The logits of this model are not finite; check "
                              "the trajectories, their units and its weights.")
         return self.latent.predict(logits), self.latent.posterior(logits)
+
+    def relax(self, posterior: list[Tensor], data: Data,
+              state: Optional[Tensor] = None,
+              target: Optional[Tensor] = None) -> list[Tensor]:
+        """The posterior by which the decoder's messages explain observed
+        frames best, from the encoder's on, which stays where messages do not
+        add up; or by other states :obj:`[num_nodes, T, num_features]`, in the
+        model's units, and those that follow them."""
+        over_step: Any = self.decoder.layer
+        layer = getattr(over_step, 'layer', None)
+        if not isinstance(layer, EquivariantConv):
+            return posterior
+        with _inference(self):
+            if state is None or target is None:
+                x = self.scaling(data.x)
+                state, target = x[:, :-1], x[:, 1:]
+            step = over_step.linear_step
+            change = (target - step(state)) / step.scale - layer.lin_own(state)
+            effects = layer.effects(state, data.edge_index)
+            mass = per_mass(effects.new_ones(len(effects), 1), data)
+            return mean_field(self.latent, posterior,
+                              effects * mass[..., None, None], change, data)
 
     def predict_trajectory(self, data: Data, num_steps: int,
                            edge_type: Optional[Tensor] = None) -> Tensor:

@@ -1,5 +1,6 @@
 """Message passing layers over a multiplex graph."""
 import math
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -46,20 +47,23 @@ class MultiplexMessages(MessagePassing):
         for part in self.children():
             reset(part)
 
-    def mix(self, pair: Tensor, edge_attr: Tensor) -> Tensor:
-        r""":math:`\sum_k z_{ij,k} \tilde{f}^k_e`, :obj:`[num_edges, (T,)
+    def networks(self, pair: Tensor) -> Iterator[Tensor]:
+        r""":math:`\tilde{f}^k_e` of each channel, :obj:`[num_edges, (T,)
         hidden_channels]`, of :obj:`[num_edges, (T,) pair_channels]`."""
         size = pair.size()[:-1] + (self.hidden_channels, )
         pair = pair.view(-1, pair.size(-1))
-        out = pair.new_zeros(size)
         # One product of all channels, or slices, cost half as much again.
-        for weight1, bias1, weight2, bias2, z in zip(self.weight1, self.bias1,
-                                                     self.weight2, self.bias2,
-                                                     edge_attr.unbind(-1)):
+        for weight1, bias1, weight2, bias2 in zip(self.weight1, self.bias1,
+                                                  self.weight2, self.bias2):
             h = torch.addmm(bias1, pair, weight1).relu_()
-            h = torch.addmm(bias2, h, weight2).relu_()
-            out = torch.addcmul(out, z.view((-1, ) + (1, ) * (len(size) - 1)),
-                                h.view(size))
+            yield torch.addmm(bias2, h, weight2).relu_().view(size)
+
+    def mix(self, pair: Tensor, edge_attr: Tensor) -> Tensor:
+        r""":math:`\sum_k z_{ij,k} \tilde{f}^k_e`, of the same sizes."""
+        out = pair.new_zeros(pair.size()[:-1] + (self.hidden_channels, ))
+        shape = (-1, ) + (1, ) * (out.dim() - 1)
+        for h, z in zip(self.networks(pair), edge_attr.unbind(-1)):
+            out = torch.addcmul(out, z.view(shape), h)
         return out
 
 
@@ -145,21 +149,35 @@ class EquivariantConv(MultiplexMessages):
         return out
 
     def message(self, x_i: Tensor, x_j: Tensor, edge_attr: Tensor) -> Tensor:
-        line, speed = (x_j - x_i).chunk(2, dim=-1)  # [num_edges, (T,) d]
+        pair, vectors = self._look(x_j - x_i)
+        return self._turn(self.mix(pair, edge_attr), vectors)
+
+    def effects(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Messages of each channel, :obj:`[num_edges, edge_dim, (T,)
+        out_channels]`: what graphs weight and add up to change a receiver by,
+        besides its own :obj:`lin_own`."""
+        sender, receiver = edge_index
+        pair, vectors = self._look(x[sender] - x[receiver])
+        out = [self._turn(h, vectors) for h in self.networks(pair)]
+        return torch.stack(out, dim=1)
+
+    def _look(self, between: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
+        """What no turn changes, and what turns, of relative states."""
+        line, speed = between.chunk(2, dim=-1)  # [num_edges, (T,) d]
         distance, fast = ((_dot(k, k) + LEAST**2).sqrt() for k in (line, speed))
-        pair = torch.stack(
-            [distance,
-             distance.log(),
-             _dot(line, speed) / distance, fast], dim=-1)
+        along = _dot(line, speed) / distance
+        pair = torch.stack([distance, distance.log(), along, fast], dim=-1)
         near = distance.clamp(min=SOFTENING).pow(-2) / distance
-        vectors = line, line * near.unsqueeze(-1), speed
-        strengths = self.lin(self.mix(pair, edge_attr)).split(1, dim=-1)
-        # Of the changes of positions, then of velocities.
-        out = torch.cat([
-            reduce(torch.add, map(torch.mul, strengths[:3], vectors)),
-            reduce(torch.add, map(torch.mul, strengths[3:], vectors))
+        return pair, (line, line * near.unsqueeze(-1), speed)
+
+    def _turn(self, h: Tensor, vectors: Sequence[Tensor]) -> Tensor:
+        """The changes of positions, then of velocities."""
+        strengths = self.lin(h).split(1, dim=-1)
+        number = len(vectors)
+        return torch.cat([
+            reduce(torch.add, map(torch.mul, part, vectors))
+            for part in (strengths[:number], strengths[number:])
         ], dim=-1)
-        return out
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:

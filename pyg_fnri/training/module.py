@@ -18,7 +18,7 @@ from pyg_fnri.metrics import (EdgeAccuracy, asymmetric_share, joint_type,
                               linear_rollout, posterior_entropy, static_rollout)
 from pyg_fnri.nn import (ForceLawDecoder, LinearStep, MinMaxScaling,
                          RelationalAutoEncoder, per_mass)
-from pyg_fnri.nn.latent import reverse_edges
+from pyg_fnri.nn.latent import most_probable, reverse_edges
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.recipes import Recipe
 
@@ -90,10 +90,14 @@ class RelationalInference(pl.LightningModule):
 
     def infer(self, batch: Data) -> Graph:
         """The graph to predict with, and its posterior; None if given. Force
-        laws infer it by one relaxation, other models by their encoder."""
+        laws infer it by one relaxation, other models by their encoder, and by
+        messages that add up."""
         if self.config.laws is not None:
             return refine(self.model, batch, num_restarts=0, num_fits=0)
-        return Refined(*self.model.infer(batch))
+        posterior = self.model.posterior(batch)
+        if self.is_trained('decoder'):
+            posterior = self.model.relax(posterior, batch)
+        return Refined(most_probable(posterior), posterior)
 
     def _logits(self, batch: Data) -> Tensor:
         return self.model.encode(batch.x, batch.edge_index, batch.get('batch'))
@@ -101,11 +105,16 @@ class RelationalInference(pl.LightningModule):
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         recipe, latent = self.recipe, self.model.latent
         if (last := recipe.last_stage(self.global_step)) is not None:
-            # Several devices wait for gradients of all parameters.
-            idle = [p.sum() for p in self.model.encoder.parameters()]
-            types = self.model.predict(batch)
+            if recipe.last_stage(self.global_step - 1) is None:
+                # Adam remembers gradients of another size.
+                optimizer: Any = self.optimizers(use_pl_optimizer=False)
+                for p in self.model.encoder.parameters():
+                    optimizer.state.pop(p, None)
+            logits = self._logits(batch)
+            types = recipe.infer_types(self.model, batch, logits,
+                                       self.generator)
             loss = self._decoder_loss(batch, last, types)
-            return loss + 0 * torch.stack(idle).sum() if idle else loss
+            return loss + latent.cross_entropy(logits, types).mean()
         batch = recipe.augment(batch, self.generator)
         logits = self._logits(batch)
         # Of the one graph that all systems share, or one of each.
@@ -132,9 +141,10 @@ class RelationalInference(pl.LightningModule):
         return nll
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        edge_type, posterior = self.model.infer(batch)
+        edge_type, posterior, *_ = self.infer(batch)
         self._log_prediction(batch, edge_type)
-        self._log_posterior(batch, edge_type, posterior)
+        if posterior is not None:
+            self._log_posterior(batch, edge_type, posterior)
 
     def predict_step(self, batch: Data, batch_idx: int) -> Any:
         return self.infer(batch)

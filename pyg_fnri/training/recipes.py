@@ -173,9 +173,15 @@ class Recipe(ABC):
         return self.tau
 
     def last_stage(self, step: int) -> Optional[Recipe]:
-        """Without labels, by what the decoder alone learns over the encoder's
-        graphs from some step on."""
+        """Without labels, by what the decoder learns over given graphs from
+        some step on."""
         return None
+
+    def infer_types(self, model: RelationalAutoEncoder, data: Data,
+                    logits: Tensor, generator: torch.Generator) -> Tensor:
+        """These graphs, :obj:`[num_edges, num_layers]`, which the encoder then
+        learns."""
+        return model.latent.predict(logits)
 
     def augment(self, batch: Data, generator: torch.Generator) -> Data:
         """The batch as it is trained on."""
@@ -261,7 +267,7 @@ class QuickRecipe(Recipe):
     warmup_steps: int = 100
     final_rate: float = 0.02
     final_tau: float = 1.0
-    final_share: float = 0.25
+    final_share: float = 0.6
     drop_null: bool = True
     noise: bool = True
     undirected: bool = True
@@ -308,7 +314,7 @@ class QuickRecipe(Recipe):
                        generator: Optional[torch.Generator] = None) -> Tensor:
         import torch
 
-        from pyg_fnri.losses import draw_frames, huber_nll
+        from pyg_fnri.losses import huber_nll
         graph = (data.edge_index, edge_attr)
         decoder: Any = model.decoder
         linear_step: Any = model.encoder.linear_step
@@ -317,32 +323,50 @@ class QuickRecipe(Recipe):
             out = decoder(y, *graph, self.pred_steps)
             return huber_nll(out, y[:, 1:], linear_step.scale, self.variance,
                              self.delta)
-        halves = [model.scaling(data.x), model.scaling(data.y)]
-        target = torch.cat([half[:, 1:] for half in halves], dim=1)
         weight = None
         if generator is None or not isinstance(decoder, nn.RolloutDecoder):
             # A memory needs all frames before the one that it predicts.
+            halves = [model.scaling(data.x), model.scaling(data.y)]
+            target = torch.cat([half[:, 1:] for half in halves], dim=1)
             out = torch.cat([decoder.one_step(half, *graph) for half in halves],
                             dim=1)
         else:
-            state = torch.cat([half[:, :-1] for half in halves], dim=1)
-            num_frames = min(self.num_frames, state.size(1))
-            if self.focus == 0:
-                frame = torch.randperm(state.size(1), generator=generator,
-                                       device=state.device)[:num_frames]
-                state = state.index_select(1, frame)
-                scale_up = target.size(1) / num_frames
-                target = target.index_select(1, frame)
-                weight = state.new_full(state.size()[:2], scale_up)
-            else:
-                residual = (target - linear_step(state)) / linear_step.scale
-                frame, weight = draw_frames(residual, data.get('batch'),
-                                            num_frames, self.focus, generator)
-                index = frame.unsqueeze(-1).expand(-1, -1, state.size(-1))
-                state, target = state.gather(1, index), target.gather(1, index)
+            state, target, weight = self._draw(model, data, generator)
             out = decoder.step(state, *graph)
         return huber_nll(out, target, linear_step.scale, self.variance,
                          self.delta, weight)
+
+    def _draw(self, model: RelationalAutoEncoder, data: Data,
+              generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """States in random frames, those that follow, and weights."""
+        import torch
+
+        from pyg_fnri.losses import draw_frames
+        halves = [model.scaling(data.x), model.scaling(data.y)]
+        state = torch.cat([half[:, :-1] for half in halves], dim=1)
+        target = torch.cat([half[:, 1:] for half in halves], dim=1)
+        num_all = state.size(1)
+        num_frames = min(self.num_frames, num_all)
+        if self.focus == 0:
+            frame = torch.randperm(num_all, generator=generator,
+                                   device=state.device)[:num_frames]
+            state, target = (k.index_select(1, frame) for k in (state, target))
+            weight = state.new_full(state.size()[:2], num_all / num_frames)
+        else:
+            linear_step: Any = model.encoder.linear_step
+            residual = (target - linear_step(state)) / linear_step.scale
+            frame, weight = draw_frames(residual, data.get('batch'), num_frames,
+                                        self.focus, generator)
+            index = frame.unsqueeze(-1).expand(-1, -1, state.size(-1))
+            state, target = state.gather(1, index), target.gather(1, index)
+        return state, target, weight
+
+    def infer_types(self, model: RelationalAutoEncoder, data: Data,
+                    logits: Tensor, generator: torch.Generator) -> Tensor:
+        from pyg_fnri.nn.latent import most_probable
+        state, target, _ = self._draw(model, data, generator)
+        posterior = model.latent.posterior(logits.detach())
+        return most_probable(model.relax(posterior, data, state, target))
 
     @property
     def num_joint(self) -> float:
@@ -366,16 +390,17 @@ class QuickRecipe(Recipe):
             cosine = (1 + math.cos(math.pi * min(1.0, phase))) / 2
             return self.final_rate + (1 - self.final_rate) * cosine
 
-        def encoder(step: int) -> float:
-            warm = min(1.0, (step + 1) / self.warmup_steps)
-            joint = step < self.num_joint
-            return warm * decay(step / self.num_joint) if joint else 0.0
-
         def decoder(step: int) -> float:
             if step < self.num_joint:
-                return encoder(step)
+                warm = min(1.0, (step + 1) / self.warmup_steps)
+                return warm * decay(step / self.num_joint)
             left = self.max_steps - self.num_joint
             return decay((step - self.num_joint) / left) / 2 if left else 0.0
+
+        def encoder(step: int) -> float:
+            # It has nothing to learn from graphs that are its own.
+            teacher = self.decoder == 'equivariant'
+            return decoder(step) if teacher or step < self.num_joint else 0.0
 
         return {
             'scheduler': LambdaLR(optimizer, [encoder, decoder]),
