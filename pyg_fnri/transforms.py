@@ -1,5 +1,4 @@
 """Transforms that turn a stored system into what a model is trained on."""
-import copy
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -134,27 +133,3 @@ class WithinRadius(NearPairs):
 
     def join(self, distance: Tensor) -> Tensor:
         return distance <= self.radius
-
-
-def random_symmetries(data: Data, generator: torch.Generator) -> Data:
-    """Turns and mirrors each system at random, by one of the symmetries of a
-    square or cube around the origin: central forces and walls stay what they
-    are; gravity and the like do not. Takes positions, then velocities in `x`
-    and perhaps `y`, `[num_nodes, T, 2 D]`; returns a copy."""
-    device, num_dims = data.x.device, data.x.size(-1) // 2
-    batched = 'batch' in data
-    axis = torch.rand(data.num_graphs if batched else 1, num_dims,
-                      generator=generator, device=device).argsort(-1)
-    sign = torch.randint(2, axis.size(), generator=generator, device=device)
-    sign = 1 - 2 * sign.to(data.x.dtype)
-    # Velocities as positions, [S, 1, 2 D].
-    axis = torch.cat([axis, axis + num_dims], dim=-1).unsqueeze(1)
-    sign = torch.cat([sign, sign], dim=-1).unsqueeze(1)
-    if batched:
-        axis, sign = axis[data.batch], sign[data.batch]
-    out = copy.copy(data)
-    for name in ('x', 'y'):
-        if name in data:
-            value = data[name]
-            out[name] = sign * value.gather(-1, axis.expand_as(value))
-    return out

@@ -6,8 +6,7 @@ from torch_geometric.transforms import Compose
 
 from pyg_fnri.data import from_trajectory, fully_connected
 from pyg_fnri.transforms import (NearestNeighbours, ReconstructTrajectory,
-                                 SplitTrajectory, WithinRadius,
-                                 random_symmetries)
+                                 SplitTrajectory, WithinRadius)
 
 
 def system(num_steps=99, num_particles=5):
@@ -94,8 +93,6 @@ def test_masses_stay_with_their_particles(make_system):
     for transform in (NearestNeighbours(1), WithinRadius(1e-6),
                       SplitTrajectory(3), ReconstructTrajectory(3)):
         assert transform(data).mass.equal(mass)
-    generator = torch.Generator().manual_seed(0)
-    assert random_symmetries(data, generator).mass.equal(mass)
 
 
 def test_near_edges_look_at_the_frames_that_a_model_observes():
@@ -116,20 +113,3 @@ def test_distance_is_the_smallest_over_all_frames():
     assert pairs(near) == [(j, i) for i, j in enumerate(closest.argmin(1))]
     # Near distances far from the origin keep their digits.
     assert pairs(WithinRadius(0.99 / 512)(line(1000.0, 1000.0 + 1 / 512))) == []
-
-
-def test_symmetries_are_those_of_a_square_all_alike(make_system):
-    systems = [make_system(num_particles=n) for n in (3, 4) * 100]
-    batch = SplitTrajectory(3)(Batch.from_data_list(systems))
-    turned = random_symmetries(batch, torch.Generator().manual_seed(0))
-    assert turned.edge_index is batch.edge_index
-    # Velocities turn with positions, predictions with observations.
-    both = [torch.cat([data.x, data.y], 1) for data in (batch, turned)]
-    seen = []
-    for system in range(200):
-        before, after = (x[batch.batch == system].view(-1, 2) for x in both)
-        matrix = torch.linalg.lstsq(before, after).solution.round()
-        torch.testing.assert_close(before @ matrix, after)
-        seen.append(tuple(matrix.flatten().int().tolist()))
-    assert len(set(seen)) == 8
-    assert max(seen.count(kind) for kind in set(seen)) < 45  # 25 on average.

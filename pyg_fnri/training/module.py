@@ -115,7 +115,6 @@ class RelationalInference(pl.LightningModule):
                                        self.generator)
             loss = self._decoder_loss(batch, last, types)
             return loss + latent.cross_entropy(logits, types).mean()
-        batch = recipe.augment(batch, self.generator)
         logits = self._logits(batch)
         # Of the one graph that all systems share, or one of each.
         number = batch.num_graphs if latent.shared else 1
@@ -133,7 +132,6 @@ class RelationalInference(pl.LightningModule):
     def _decoder_loss(self, batch: Data, recipe: Recipe,
                       edge_type: Tensor) -> Tensor:
         """Of the decoder alone, over a graph :obj:`[num_edges, num_layers]`."""
-        batch = recipe.augment(batch, self.generator)
         edge_attr = per_mass(self.model.latent.encode_types(edge_type), batch)
         nll = recipe.reconstruction(self.model, batch, edge_attr,
                                     self.generator)
@@ -335,7 +333,6 @@ class SupervisedInference(RelationalInference):
     trained = ('encoder', )
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        batch = self.recipe.augment(batch, self.generator)
         logits = self._logits(batch)
         loss = self._cross_entropy(logits, batch)
         self.log('train_loss', loss, batch_size=batch.num_graphs)

@@ -74,7 +74,6 @@ class Recipe(ABC):
         decoder: `mlp`; `gru`, which remembers the states before; or
             `equivariant`, of positions and velocities, as of the encoder.
         burn_in: True states that a `gru` decoder sees first.
-        symmetries: Whether systems are turned and mirrored at random.
         num_starts: Short runs without labels, of which the best one goes on.
     """
     hidden_channels: int = 256
@@ -94,7 +93,6 @@ class Recipe(ABC):
     encoder: str = 'mlp'
     decoder: str = 'mlp'
     burn_in: int = 10
-    symmetries: bool = False
     num_starts: int = 1
 
     #: Fields that have to be above 0.
@@ -182,11 +180,6 @@ class Recipe(ABC):
         """These graphs, :obj:`[num_edges, num_layers]`, which the encoder then
         learns."""
         return model.latent.predict(logits)
-
-    def augment(self, batch: Data, generator: torch.Generator) -> Data:
-        """The batch as it is trained on."""
-        from pyg_fnri.transforms import random_symmetries
-        return random_symmetries(batch, generator) if self.symmetries else batch
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from pyg_fnri.data import fully_connected
-from pyg_fnri.nn import (FNRI, NRI, SFNRI, CNNEncoder, ForceLaw,
-                         ForceLawDecoder, LinearStep, MLPEncoder, MultiplexConv,
-                         OverLinearStep, RecurrentConv, RecurrentDecoder,
-                         ResidualEncoder, RolloutDecoder)
+from pyg_fnri.nn import (FNRI, NRI, SFNRI, CNNEncoder, EquivariantConv,
+                         ForceLaw, ForceLawDecoder, LinearStep, MLPEncoder,
+                         MultiplexConv, OverLinearStep, RecurrentConv,
+                         RecurrentDecoder, ResidualEncoder, RolloutDecoder)
+from pyg_fnri.nn.latent import most_probable
 
 
 def test_null_types_and_priors_of_combinations():
@@ -213,3 +214,27 @@ def test_systems_that_do_not_fit(data, change, message):
     data.x = change(data.x)
     with pytest.raises(ValueError, match=message):
         make('fnri').predict_trajectory(data, 3)
+
+
+def test_messages_tell_the_graphs_that_they_have_moved_particles_over():
+    model = make('residual')
+    assert model.relax(posterior := [torch.ones(1, 2)], None) is posterior
+    model.latent.undirected = True
+    layer = EquivariantConv(4, 4, 5, hidden_channels=8)
+    layer.lin.weight.data *= 30
+    model.decoder.layer.layer = layer
+    data = Batch.from_data_list([
+        Data(x=torch.randn(5, NUM_STEPS, 4), edge_index=fully_connected(5),
+             mass=0.5 + torch.rand(5)) for _ in range(20)
+    ])
+    logits = model.latent.tie(torch.randn(400, 5), data.edge_index)
+    truth = model.latent.predict(logits)
+    edge_attr = model.weights(truth, data)
+    state = model.scaling(data.x)
+    target = model.decoder.step(state, data.edge_index, edge_attr).detach()
+    uniform = model.latent.posterior(torch.zeros(400, 5))
+    found = most_probable(model.relax(uniform, data, state, target))
+    assert (found == truth).all(-1).double().mean() > 0.9
+    # The frames themselves, at random, tell others.
+    found = most_probable(model.relax(uniform, data))
+    assert (found == truth).all(-1).double().mean() < 0.5

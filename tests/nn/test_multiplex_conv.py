@@ -45,6 +45,15 @@ def test_messages_turn_with_the_particles():
                                tuple(k @ turn for k in messages(x)))
 
 
+def test_effects_add_up():
+    conv = EquivariantConv(4, 4, edge_dim=3, hidden_channels=8).double()
+    edge_index = fully_connected(4)
+    x, z = torch.randn(4, 2, 4).double(), torch.rand(12, 3).double()
+    sent = torch.einsum('ek,ektf->etf', z, conv.effects(x, edge_index))
+    expected = conv.lin_own(x).index_add(0, edge_index[1], sent)
+    torch.testing.assert_close(conv(x, edge_index, z), expected)
+
+
 def test_equals_its_equation():
     conv = EquivariantConv(4, 4, edge_dim=2, hidden_channels=8).double()
     x, z = torch.randn(2, 4).double(), torch.rand(1, 2).double()

@@ -11,7 +11,7 @@ from pyg_fnri.training import fit
 
 pytestmark = pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 #: Without noise, and without random frames.
-OPTIONS = dict(tau=1e9, pred_steps=10, symmetries=False)
+OPTIONS = dict(tau=1e9, pred_steps=10)
 
 
 def train_on(devices, train, val, regime):

@@ -40,9 +40,9 @@ RUNS = {
     (make_config(options=dict(batch_size=12, max_steps=11)), 3),
     'at the end of an epoch':
     (make_config(options=dict(batch_size=16, max_steps=9)), 4),
-    'dropout and symmetries': (make_config(
-        regime='supervised', options=dict(batch_size=12, max_steps=9,
-                                          dropout=0.5, symmetries=True)), 4),
+    'dropout':
+    (make_config(regime='supervised', options=dict(batch_size=12, max_steps=9,
+                                                   dropout=0.5)), 4),
     'a schedule by epochs':
     (make_config(recipe='paper', options=dict(batch_size=12, max_epochs=2)), 3),
     'laws': (make_config(recipe='laws', options=LAWS), 3)
