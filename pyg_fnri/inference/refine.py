@@ -68,10 +68,11 @@ def refine(model: RelationalAutoEncoder, data: Data,
 
 def infer_graph(model: RelationalAutoEncoder, data: Data) -> Refined:
     """The best graph at little cost: refined if the decoder is force laws,
-    that of the encoder otherwise."""
+    otherwise that of the encoder, and of messages that add up."""
     if isinstance(model.decoder.layer, ForceLawDecoder):
         return refine(model, data)
-    return Refined(*model.infer(data))
+    posterior = model.relax(model.posterior(data), data)
+    return Refined(most_probable(posterior), posterior)
 
 
 @torch.no_grad()

@@ -83,9 +83,12 @@ class Config:
             data['time_step'] = interval
         if settings.get('recipe', cls.recipe) == 'quick':
             options = settings.get('options', {})
-            if not {'encoder', 'decoder'}.issubset(options):
+            # What is never trained has no messages to infer by.
+            alone = settings.get('regime') == 'supervised'
+            parts = ['encoder'] if alone else ['encoder', 'decoder']
+            if not options.keys() >= set(parts):
                 kind = find_networks(dataset, interval)
-                options = dict(encoder=kind, decoder=kind) | options
+                options = dict.fromkeys(parts, kind) | options
             settings['options'] = options
         return cls(dataset.num_node_features, num_observed, asked,
                    names=dataset.names, data=data, **settings)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import mse_loss
 from torch_geometric.data import Data
 
-from pyg_fnri.inference import Refined, refine
+from pyg_fnri.inference import Refined, infer_graph, refine
 from pyg_fnri.laws import LawCheck
 from pyg_fnri.loader import processes
 from pyg_fnri.losses import kl_divergence
@@ -18,7 +18,7 @@ from pyg_fnri.metrics import (EdgeAccuracy, asymmetric_share, joint_type,
                               linear_rollout, posterior_entropy, static_rollout)
 from pyg_fnri.nn import (ForceLawDecoder, LinearStep, MinMaxScaling,
                          RelationalAutoEncoder, per_mass)
-from pyg_fnri.nn.latent import most_probable, reverse_edges
+from pyg_fnri.nn.latent import reverse_edges
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.recipes import Recipe
 
@@ -94,10 +94,7 @@ class RelationalInference(pl.LightningModule):
         messages that add up."""
         if self.config.laws is not None:
             return refine(self.model, batch, num_restarts=0, num_fits=0)
-        posterior = self.model.posterior(batch)
-        if self.is_trained('decoder'):
-            posterior = self.model.relax(posterior, batch)
-        return Refined(most_probable(posterior), posterior)
+        return infer_graph(self.model, batch)
 
     def _logits(self, batch: Data) -> Tensor:
         return self.model.encode(batch.x, batch.edge_index, batch.get('batch'))

@@ -279,7 +279,7 @@ class QuickRecipe(Recipe):
     @classmethod
     def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
         if regime == 'supervised':
-            return {'max_steps': 12_000, 'final_share': 0.0}
+            return dict(max_steps=12_000, final_share=0.0, decoder='mlp')
         if regime == 'true_graph':
             return dict(max_steps=8_000, final_share=0.0, **KNOWN_GRAPH)
         return {}
