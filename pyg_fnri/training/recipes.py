@@ -228,8 +228,9 @@ class QuickRecipe(Recipe):
 
     Residuals of :class:`~pyg_fnri.nn.LinearStep` in standardised units; single
     steps from random frames of both halves; a robust likelihood; a high
-    temperature, which falls; networks for which no direction is special; the
-    null channel dropped; both directions of a pair tied.
+    temperature, which falls; networks for which no direction is special, and
+    messages that teach the encoder by mean-field inference; the null channel
+    dropped; both directions of a pair tied.
 
     Args:
         variance: Of the likelihood's core, in units of the linear residual.
@@ -241,8 +242,10 @@ class QuickRecipe(Recipe):
         warmup_steps: Steps in which the learning rate rises linearly.
         final_rate: Where its cosine decay ends, as a fraction.
         final_tau: Where the temperature ends, which falls by a factor a step.
-        final_share: Of the steps, the last ones, in which graphs stay, and the
-            decoder learns squared errors, as :obj:`true_graph` does.
+        final_share: Of the steps, the last ones, in which the decoder learns
+            squared errors, as :obj:`true_graph` does: over the encoder's
+            graphs, which stay; or over those by which equivariant messages
+            explain the frames, which the encoder learns, too.
     """
     hidden_channels: int = 64
     batch_size: int = 64
