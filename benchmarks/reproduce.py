@@ -13,7 +13,8 @@ command of its own, for any scheduler. Of all results that are there:
     --table 3               numbers of parameters; nothing is trained
     --table laws            force laws from scratch
     --table nri             NRI's six settings, and its charges clamped: laws
-                            from scratch; DATASET_10 has ten particles
+                            from scratch, and models learned; DATASET_10 has ten
+                            particles
     --figure trajectories   four test systems, 50 steps from one state alone, by
                             each model
     --figure compression    section 3.1: with and without the split of observed
@@ -94,12 +95,16 @@ PARTS: dict[str, tuple[list[str], list[str], list[str]]] = {
     '2': (PAPER, list(MODELS), ['learned', 'true_graph']),
     '3': ([], [], []),
     'laws': (PAPER + ['nri_springs', 'nri_charged'], ['fnri'], ['scratch']),
-    'nri': (list(NRI), ['fnri'], ['scratch']),
+    'nri': (list(NRI), ['fnri'], ['scratch', 'learned']),
     'trajectories': (PAPER[:1], list(MODELS), ['learned']),
     'compression': (PAPER[:1], ['fnri'], ['split', 'unsplit'])
 }
 #: Rows by regime and kind of figures.
 ROWS = {
+    'nri': {
+        ('learned', 'run'): 'quick recipe',
+        ('scratch', 'refined'): 'laws from scratch'
+    },
     'laws': {
         ('learned', 'run'): 'quick recipe',
         ('scratch', 'run'): 'laws from scratch, one relaxation',
@@ -326,8 +331,14 @@ def write_table(part: str, out: Path, scale: str) -> None:
             rows, layers = frame[frame['dataset'] == name], LAYERS.get(name, [])
             if not rows['regime'].isin(regimes).any():
                 continue
+            if part in ROWS:
+                rows = pd.concat([
+                    rows[(rows['regime'] == regime) & (rows['kind'] == kind)
+                         & (rows['model'] == 'fnri')].assign(row=label)
+                    for (regime, kind), label in ROWS[part].items()
+                ])
             if part == 'nri':
-                rows = rows[rows['kind'] == 'refined'].assign(row=name)
+                rows = rows.assign(row=f'{name}, ' + rows['row'])
                 ours = tables.means(rows, 'row', ['combined', 'ECE', 'minutes'])
                 found.setdefault('strict, unsupervised', []).append(
                     ours.assign(
@@ -342,11 +353,6 @@ def write_table(part: str, out: Path, scale: str) -> None:
                 found[name] = paper_table(rows, ['MSE 1', 'MSE 10', 'MSE 20'],
                                           ROLLOUT_MSE[name])
             else:
-                rows = pd.concat([
-                    rows[(rows['regime'] == regime) & (rows['kind'] == kind)
-                         & (rows['model'] == 'fnri')].assign(row=label)
-                    for (regime, kind), label in ROWS[part].items()
-                ])
                 errors = [f'MSE {h}' for h in HORIZONS]
                 found[name] = tables.means(rows, 'row', [
                     'combined', *layers, *errors, 'ECE',
