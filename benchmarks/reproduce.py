@@ -237,8 +237,8 @@ def measure_cell(regime: str, module: RelationalInference, out: Path,
         figures['refined'] = refined
         if laws is not None and laws.error is not None:
             figures['law_error'] = dict(zip(laws.names, laws.error))
-    if regime == 'learned':
-        alone, _ = evaluation.measure(module, test, module.model.infer)
+    if regime == 'learned' and module.recipe.teaches:
+        alone, _ = evaluation.measure(module, test, module.model.one_pass)
         figures['encoder'] = alone
     if 'split' in regime:
         figures['halves'] = {
@@ -417,8 +417,7 @@ def draw_trajectories(runs: Iterable[Path], root: str, out: Path) -> None:
                             SplitTrajectory(49, 50))
         for number, data in enumerate(test[:4]):
             start = data.x[:, -1:]
-            types = module.infer(data)[0]
-            rollout = module.model.predict_trajectory(data, 50, types)
+            rollout = module.model.predict_trajectory(data, 50)
             predicted.append(torch.cat([start, rollout], dim=1))
             true.append(torch.cat([start, data.y], dim=1))
             titles.append(f'{module.config.model}, system {number}')

@@ -74,8 +74,8 @@ def shared_graph(model: RelationalAutoEncoder, batches: Iterable[Data],
                     f"leave it out, or infer a graph for each.")
             num_systems += 1
         with model.latent.apart():
-            posterior = (refine(model, batch).posterior if refined else
-                         model.relax(model.posterior(batch), batch))
+            posterior = (refine(model, batch).posterior
+                         if refined else model.posterior(batch))
         logs.append([q.clamp(min=LEAST_PROBABILITY).log() for q in posterior])
     if not logs:
         raise ValueError("There are no systems to infer a graph of.")

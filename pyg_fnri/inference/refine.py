@@ -68,11 +68,10 @@ def refine(model: RelationalAutoEncoder, data: Data,
 
 def infer_graph(model: RelationalAutoEncoder, data: Data) -> Refined:
     """The best graph at little cost: refined if the decoder is force laws,
-    otherwise that of the encoder, and of messages that add up."""
+    that of the encoder otherwise."""
     if isinstance(model.decoder.layer, ForceLawDecoder):
         return refine(model, data)
-    posterior = model.relax(model.posterior(data), data)
-    return Refined(most_probable(posterior), posterior)
+    return Refined(*model.infer(data))
 
 
 @torch.no_grad()

@@ -8,6 +8,14 @@ from typing import Optional
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch_geometric.data import Data
+
+#: Of :meth:`Latent.mean_field`: how often each edge looks at what others leave
+#: over, and how much of what it believed before stays, or it would swing.
+NUM_ROUNDS, DAMPING = 10, 0.5
+#: Of errors, in units of typical changes, and from where on they count
+#: linearly. So, I+C+F's validation systems are about as often right as sure.
+VARIANCE, DELTA = 1.0, 1.0
 
 
 class Latent(torch.nn.Module, ABC):
@@ -86,6 +94,49 @@ class Latent(torch.nn.Module, ABC):
             F.one_hot(types, k).to(self.one.dtype) for types, k in zip(
                 edge_type.unbind(-1), self.num_edge_types, strict=True)
         ])
+
+    @torch.no_grad()
+    def mean_field(self, posterior: Sequence[Tensor], effects: Tensor,
+                   change: Tensor, data: Data) -> list[Tensor]:
+        """The posterior by which effects that add up explain changes: in
+        rounds, each edge's is that of its own effects beside the expected ones
+        of others (mean-field inference; not in the paper).
+
+        Args:
+            posterior: What to start from.
+            effects: What each channel of an edge adds to its receiver's
+                changes, :obj:`[num_edges, num_channels, T, num_features]`, in
+                units of typical changes.
+            change: The changes, :obj:`[num_nodes, T, num_features]`.
+            data: Its :obj:`edge_index` and, where graphs are shared,
+                :obj:`batch` say whose evidence is one.
+        """
+        types = torch.cartesian_prod(*(torch.arange(k, device=change.device)
+                                       for k in self.num_edge_types))
+        types = types.view(-1, self.num_layers)  # [M, num_layers]
+        options = self.encode_types(types)  # [M, num_channels]
+        q, log_prior = torch.ones_like(posterior[0][:, :1]), torch.zeros(())
+        for part, prior, own in zip(posterior, self.prior, types.unbind(-1)):
+            q = q * part[:, own]
+            log_prior = log_prior + change.new_tensor(prior).log()[own]
+        effects, change = effects.flatten(2), change.flatten(1)
+        receiver, both = data.edge_index[1], 1 + self.undirected
+        for _ in range(NUM_ROUNDS):
+            sent = torch.bmm((q @ options).unsqueeze(1), effects).squeeze(1)
+            error = change.index_add(0, receiver, sent, alpha=-1)
+            weight = (DELTA / error.abs()).clamp(max=1)
+            # What is left for an edge where others stay, and its own parabola.
+            left = (error[receiver] + sent).unsqueeze(-1)
+            weighted = effects * weight[receiver].unsqueeze(1)
+            pull = (weighted @ left).squeeze(-1) @ options.t()
+            bend = options @ (weighted @ effects.mT) * options
+            score = (pull - bend.sum(-1) / 2) / VARIANCE
+            score = both * self.tie(score, data.edge_index, data.get('batch'))
+            q = torch.lerp((log_prior + score).softmax(-1), q, DAMPING)
+        return [
+            q @ F.one_hot(own, k).to(q.dtype)
+            for own, k in zip(types.unbind(-1), self.num_edge_types)
+        ]
 
     @contextmanager
     def apart(self) -> Iterator[None]:

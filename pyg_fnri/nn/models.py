@@ -14,8 +14,7 @@ from torch_geometric.nn.inits import reset
 from pyg_fnri.nn.decoder import Decoder, RolloutDecoder
 from pyg_fnri.nn.encoders import MLPEncoder
 from pyg_fnri.nn.latent import (CategoricalLatent, Latent, SigmoidLatent,
-                                check_edge_types, check_prior)
-from pyg_fnri.nn.mean_field import mean_field
+                                check_edge_types, check_prior, most_probable)
 from pyg_fnri.nn.multiplex_conv import EquivariantConv, MultiplexConv
 from pyg_fnri.nn.scaling import MinMaxScaling, Scaling, per_mass
 
@@ -77,36 +76,44 @@ class RelationalAutoEncoder(torch.nn.Module):
         return self.infer(data)[0]
 
     def infer(self, data: Data) -> tuple[Tensor, list[Tensor]]:
-        """The most probable graph and the posterior, by one pass."""
+        """The most probable graph and the posterior: the encoder's, and where
+        the decoder's messages add up, those by which they explain the observed
+        frames."""
+        _, posterior = self.one_pass(data)
+        posterior = self.relax(posterior, data)
+        return most_probable(posterior), posterior
+
+    def one_pass(self, data: Data) -> tuple[Tensor, list[Tensor]]:
+        """The same by the encoder alone, as in the paper."""
         with _inference(self):
             logits = self.encode(data.x, data.edge_index, data.get('batch'))
-        if not bool(logits.isfinite().all()):
-            # NaN, too, has an argmax: it must not become a graph.
-            raise ValueError("The logits of this model are not finite; check "
-                             "the trajectories, their units and its weights.")
-        return self.latent.predict(logits), self.latent.posterior(logits)
+        posterior = self.latent.posterior(logits)
+        _check_finite(posterior)
+        return most_probable(posterior), posterior
 
     def relax(self, posterior: list[Tensor], data: Data,
-              state: Optional[Tensor] = None,
-              target: Optional[Tensor] = None) -> list[Tensor]:
-        """The posterior by which the decoder's messages explain observed
-        frames best, from the encoder's on, which stays where messages do not
-        add up; or by other states :obj:`[num_nodes, T, num_features]`, in the
-        model's units, and those that follow them."""
+              frames: Optional[tuple[Tensor, Tensor]] = None) -> list[Tensor]:
+        """The posterior by which messages that add up explain observed frames,
+        from the encoder's on, which stays with other decoders. Or those of
+        other :obj:`frames`: states :obj:`[num_nodes, T, num_features]`, in the
+        model's units, and those that follow."""
         over_step: Any = self.decoder.layer
         layer = getattr(over_step, 'layer', None)
         if not isinstance(layer, EquivariantConv):
             return posterior
-        with _inference(self):
-            if state is None or target is None:
-                x = self.scaling(data.x)
-                state, target = x[:, :-1], x[:, 1:]
+        # Sums of many terms need single precision.
+        whole = torch.autocast(data.x.device.type, enabled=False)
+        with _inference(self), whole:
+            x = self.scaling(data.x)
+            state, target = frames or (x[:, :-1], x[:, 1:])
             step = over_step.linear_step
             change = (target - step(state)) / step.scale - layer.lin_own(state)
             effects = layer.effects(state, data.edge_index)
-            mass = per_mass(effects.new_ones(len(effects), 1), data)
-            return mean_field(self.latent, posterior,
-                              effects * mass[..., None, None], change, data)
+            per_unit = per_mass(effects.new_ones(len(effects), 1), data)
+            posterior = self.latent.mean_field(
+                posterior, effects * per_unit[..., None, None], change, data)
+        _check_finite(posterior)
+        return posterior
 
     def predict_trajectory(self, data: Data, num_steps: int,
                            edge_type: Optional[Tensor] = None) -> Tensor:
@@ -199,6 +206,13 @@ class SFNRI(NRI):
 
 #: Models by the names that runs and files of the research code go by.
 MODELS: dict[str, type[NRI]] = {'nri': NRI, 'fnri': FNRI, 'sfnri': SFNRI}
+
+
+def _check_finite(posterior: Sequence[Tensor]) -> None:
+    # NaN, too, has an argmax: it must not become a graph.
+    if not all(bool(q.isfinite().all()) for q in posterior):
+        raise ValueError("What this model infers is not finite; check the "
+                         "trajectories, their units and its weights.")
 
 
 @contextmanager

@@ -60,6 +60,11 @@ class Config:
         for option in self.options:
             check_choice(f'an option of the recipe {self.recipe}', option,
                          known)
+        if (self.regime == 'supervised'
+                and self.options.get('decoder') == 'equivariant'):
+            raise ValueError("The regime supervised trains no messages, but an "
+                             "equivariant decoder infers by them; leave out "
+                             "decoder.")
 
     @classmethod
     def for_dataset(cls, dataset: Systems, num_observed: int,
@@ -83,12 +88,10 @@ class Config:
             data['time_step'] = interval
         if settings.get('recipe', cls.recipe) == 'quick':
             options = settings.get('options', {})
-            # What is never trained has no messages to infer by.
-            alone = settings.get('regime') == 'supervised'
-            parts = ['encoder'] if alone else ['encoder', 'decoder']
-            if not options.keys() >= set(parts):
-                kind = find_networks(dataset, interval)
-                options = dict.fromkeys(parts, kind) | options
+            if 'encoder' not in options:
+                options = {
+                    'encoder': find_networks(dataset, interval)
+                } | options
             settings['options'] = options
         return cls(dataset.num_node_features, num_observed, asked,
                    names=dataset.names, data=data, **settings)
@@ -123,7 +126,7 @@ class Config:
 
 
 def find_networks(systems: Systems, interval: Optional[float]) -> str:
-    """Encoder and decoder of the recipe `quick`, for features of frames so far
+    """The kind of networks of the recipe `quick`, for features of frames so far
     apart: lines between particles need positions and velocities."""
     from pyg_fnri.inference import find_motions
     from pyg_fnri.loader import SystemLoader

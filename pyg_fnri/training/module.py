@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import mse_loss
 from torch_geometric.data import Data
 
-from pyg_fnri.inference import Refined, infer_graph, refine
+from pyg_fnri.inference import Refined, refine
 from pyg_fnri.laws import LawCheck
 from pyg_fnri.loader import processes
 from pyg_fnri.losses import kl_divergence
@@ -18,7 +18,7 @@ from pyg_fnri.metrics import (EdgeAccuracy, asymmetric_share, joint_type,
                               linear_rollout, posterior_entropy, static_rollout)
 from pyg_fnri.nn import (ForceLawDecoder, LinearStep, MinMaxScaling,
                          RelationalAutoEncoder, per_mass)
-from pyg_fnri.nn.latent import reverse_edges
+from pyg_fnri.nn.latent import most_probable, reverse_edges
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.recipes import Recipe
 
@@ -90,11 +90,10 @@ class RelationalInference(pl.LightningModule):
 
     def infer(self, batch: Data) -> Graph:
         """The graph to predict with, and its posterior; None if given. Force
-        laws infer it by one relaxation, other models by their encoder, and by
-        messages that add up."""
+        laws infer it by one relaxation, other models in their own way."""
         if self.config.laws is not None:
             return refine(self.model, batch, num_restarts=0, num_fits=0)
-        return infer_graph(self.model, batch)
+        return Refined(*self.model.infer(batch))
 
     def _logits(self, batch: Data) -> Tensor:
         return self.model.encode(batch.x, batch.edge_index, batch.get('batch'))
@@ -102,16 +101,14 @@ class RelationalInference(pl.LightningModule):
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         recipe, latent = self.recipe, self.model.latent
         if (last := recipe.last_stage(self.global_step)) is not None:
-            if recipe.last_stage(self.global_step - 1) is None:
-                # Adam remembers gradients of another size.
-                optimizer: Any = self.optimizers(use_pl_optimizer=False)
-                for p in self.model.encoder.parameters():
-                    optimizer.state.pop(p, None)
-            logits = self._logits(batch)
-            types = recipe.infer_types(self.model, batch, logits,
-                                       self.generator)
-            loss = self._decoder_loss(batch, last, types)
-            return loss + latent.cross_entropy(logits, types).mean()
+            if recipe.teaches:
+                learned, types = self._lesson(batch)
+            else:
+                # Several devices wait for gradients of all parameters.
+                idle = [0 * p.sum() for p in self.model.encoder.parameters()]
+                learned = sum(idle, torch.zeros((), device=self.device))
+                types = self.model.predict(batch)
+            return self._decoder_loss(batch, last, types) + learned
         logits = self._logits(batch)
         # Of the one graph that all systems share, or one of each.
         number = batch.num_graphs if latent.shared else 1
@@ -126,6 +123,21 @@ class RelationalInference(pl.LightningModule):
                       batch_size=batch.num_graphs)
         return nll + kl + self._penalty()
 
+    def _lesson(self, batch: Data) -> tuple[Tensor, Tensor]:
+        """What the encoder loses, and the graphs that messages teach it."""
+        if self.recipe.last_stage(self.global_step - 1) is None:
+            # Adam remembers gradients of another size.
+            optimizer: Any = self.optimizers(use_pl_optimizer=False)
+            for p in self.model.encoder.parameters():
+                optimizer.state.pop(p, None)
+        logits, latent = self._logits(batch), self.model.latent
+        posterior = latent.posterior(logits.detach())
+        state, target, _ = self.recipe.draw(self.model, batch, self.generator)
+        posterior = self.model.relax(posterior, batch, (state, target))
+        types = most_probable(posterior)
+        loss = latent.cross_entropy(logits, types).mean()
+        return loss + self._penalty(), types
+
     def _decoder_loss(self, batch: Data, recipe: Recipe,
                       edge_type: Tensor) -> Tensor:
         """Of the decoder alone, over a graph :obj:`[num_edges, num_layers]`."""
@@ -136,10 +148,9 @@ class RelationalInference(pl.LightningModule):
         return nll
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        edge_type, posterior, *_ = self.infer(batch)
+        edge_type, posterior = self.model.infer(batch)
         self._log_prediction(batch, edge_type)
-        if posterior is not None:
-            self._log_posterior(batch, edge_type, posterior)
+        self._log_posterior(batch, edge_type, posterior)
 
     def predict_step(self, batch: Data, batch_idx: int) -> Any:
         return self.infer(batch)

@@ -72,7 +72,8 @@ class Recipe(ABC):
             `equivariant`, of positions and velocities, `quick`'s choice where
             data have them.
         decoder: `mlp`; `gru`, which remembers the states before; or
-            `equivariant`, of positions and velocities, as of the encoder.
+            `equivariant`, whose messages add up, `quick`'s choice beside such
+            an encoder.
         burn_in: True states that a `gru` decoder sees first.
         num_starts: Short runs without labels, of which the best one goes on.
     """
@@ -170,16 +171,25 @@ class Recipe(ABC):
         """That of the samples, at a step of the optimiser."""
         return self.tau
 
+    @property
+    def num_joint(self) -> float:
+        """Steps in which encoder and decoder learn together."""
+        return math.inf
+
     def last_stage(self, step: int) -> Optional[Recipe]:
         """Without labels, by what the decoder learns over given graphs from
         some step on."""
         return None
 
-    def infer_types(self, model: RelationalAutoEncoder, data: Data,
-                    logits: Tensor, generator: torch.Generator) -> Tensor:
-        """These graphs, :obj:`[num_edges, num_layers]`, which the encoder then
-        learns."""
-        return model.latent.predict(logits)
+    @property
+    def teaches(self) -> bool:
+        """Whether these are graphs of messages, which the encoder learns."""
+        return False
+
+    def draw(self, model: RelationalAutoEncoder, data: Data,
+             generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """States in random frames, those that follow, and weights."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -243,9 +253,10 @@ class QuickRecipe(Recipe):
         final_rate: Where its cosine decay ends, as a fraction.
         final_tau: Where the temperature ends, which falls by a factor a step.
         final_share: Of the steps, the last ones, in which the decoder learns
-            squared errors, as :obj:`true_graph` does: over the encoder's
-            graphs, which stay; or over those by which equivariant messages
-            explain the frames, which the encoder learns, too.
+            squared errors, as :obj:`true_graph` does. An equivariant one: over
+            the graphs by which its messages explain frames, and the encoder
+            learns these, too (by default, 0.6); others: over the encoder's,
+            which stay (0.25).
     """
     hidden_channels: int = 64
     batch_size: int = 64
@@ -253,7 +264,7 @@ class QuickRecipe(Recipe):
     max_steps: int = 5_000
     tau: float = 2.0
     encoder: str = 'equivariant'
-    decoder: str = 'equivariant'
+    decoder: str = ''
     num_starts: int = 3
     variance: float = 0.02
     delta: float = 1.0
@@ -263,7 +274,7 @@ class QuickRecipe(Recipe):
     warmup_steps: int = 100
     final_rate: float = 0.02
     final_tau: float = 1.0
-    final_share: float = 0.6
+    final_share: float = -1
     drop_null: bool = True
     noise: bool = True
     undirected: bool = True
@@ -275,6 +286,13 @@ class QuickRecipe(Recipe):
         return nn.StandardScaling(num_features)
 
     def __post_init__(self) -> None:
+        if not self.decoder:
+            equivariant = self.encoder == 'equivariant'
+            object.__setattr__(self, 'decoder',
+                               'equivariant' if equivariant else 'mlp')
+        if self.final_share == -1:
+            share = 0.6 if self.teaches else 0.25
+            object.__setattr__(self, 'final_share', share)
         super().__post_init__()
         _check(self, lambda v: 0 <= v < 1, 'at least 0 and below 1', 'focus',
                'final_share')
@@ -327,14 +345,13 @@ class QuickRecipe(Recipe):
             out = torch.cat([decoder.one_step(half, *graph) for half in halves],
                             dim=1)
         else:
-            state, target, weight = self._draw(model, data, generator)
+            state, target, weight = self.draw(model, data, generator)
             out = decoder.step(state, *graph)
         return huber_nll(out, target, linear_step.scale, self.variance,
                          self.delta, weight)
 
-    def _draw(self, model: RelationalAutoEncoder, data: Data,
-              generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """States in random frames, those that follow, and weights."""
+    def draw(self, model: RelationalAutoEncoder, data: Data,
+             generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         import torch
 
         from pyg_fnri.losses import draw_frames
@@ -357,16 +374,12 @@ class QuickRecipe(Recipe):
             state, target = state.gather(1, index), target.gather(1, index)
         return state, target, weight
 
-    def infer_types(self, model: RelationalAutoEncoder, data: Data,
-                    logits: Tensor, generator: torch.Generator) -> Tensor:
-        from pyg_fnri.nn.latent import most_probable
-        state, target, _ = self._draw(model, data, generator)
-        posterior = model.latent.posterior(logits.detach())
-        return most_probable(model.relax(posterior, data, state, target))
+    @property
+    def teaches(self) -> bool:
+        return self.decoder == 'equivariant'
 
     @property
     def num_joint(self) -> float:
-        """Steps in which encoder and decoder learn together."""
         return (1 - self.final_share) * self.max_steps
 
     def temperature(self, step: int) -> float:
@@ -395,8 +408,8 @@ class QuickRecipe(Recipe):
 
         def encoder(step: int) -> float:
             # It has nothing to learn from graphs that are its own.
-            teacher = self.decoder == 'equivariant'
-            return decoder(step) if teacher or step < self.num_joint else 0.0
+            learns = self.teaches or step < self.num_joint
+            return decoder(step) if learns else 0.0
 
         return {
             'scheduler': LambdaLR(optimizer, [encoder, decoder]),

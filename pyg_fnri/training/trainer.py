@@ -104,11 +104,12 @@ def find_start(module: RelationalInference, train: InMemoryDataset,
     layers up ("A and B", "not B"), and does not find its way out."""
     config, recipe, least = module.config, module.recipe, math.inf
     held_out, weights = SystemLoader(val[:500], 500), module.state_dict()
+    num_steps = int(min(START_STEPS, recipe.num_joint))
     for number in range(recipe.num_starts):
         seed = config.seed + SEEDS_APART * number
         start = build_module(replace(config, seed=seed))
         start.fit_units(train._data.x)
-        trainer = pl.Trainer(max_steps=START_STEPS, max_epochs=-1, logger=False,
+        trainer = pl.Trainer(max_steps=num_steps, max_epochs=-1, logger=False,
                              enable_checkpointing=False,
                              enable_model_summary=False,
                              enable_progress_bar=False, limit_val_batches=0,

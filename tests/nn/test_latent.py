@@ -2,10 +2,11 @@ import pytest
 import torch
 from torch.distributions import Categorical
 from torch.distributions import kl_divergence as torch_kl
+from torch_geometric.data import Batch, Data
 
 from pyg_fnri.data import fully_connected
 from pyg_fnri.nn import CategoricalLatent, SigmoidLatent
-from pyg_fnri.nn.latent import reverse_edges
+from pyg_fnri.nn.latent import most_probable, reverse_edges
 
 CATEGORICALS = [
     CategoricalLatent([2, 2]),
@@ -242,3 +243,42 @@ def test_impossible_types_and_priors(prior):
         CategoricalLatent([2, 3], prior=prior)
     with pytest.raises(ValueError, match='at least two'):
         SigmoidLatent([2, 1])
+
+
+@pytest.mark.parametrize('latent', [
+    CategoricalLatent([2, 3], drop_null=True, undirected=True),
+    CategoricalLatent([6], drop_null=True, undirected=True),
+    CategoricalLatent([2, 2]),
+    SigmoidLatent([2, 2], undirected=True),
+    CategoricalLatent([2, 2], undirected=True, shared=True)
+])
+def test_mean_field_finds_the_graphs_of_which_changes_are_made(latent):
+    systems = Batch.from_data_list(
+        [Data(edge_index=fully_connected(4), num_nodes=4) for _ in range(50)])
+    edge_index, num_edges = systems.edge_index, 600
+    effects = torch.randn(num_edges, latent.num_channels, 10, 4)
+    logits = torch.randn(num_edges, latent.num_logits)
+    truth = latent.predict(latent.tie(logits, edge_index, systems.batch))
+    sent = torch.einsum('ec,ectf->etf', latent.encode_types(truth), effects)
+    change = torch.zeros(200, 10, 4).index_add(0, edge_index[1], sent)
+    change += 0.1 * torch.randn(change.size())
+    change[:, 0] += 100.  # A frame that nothing explains.
+    start = latent.posterior(torch.zeros(logits.size()))
+    found = most_probable(latent.mean_field(start, effects, change, systems))
+    assert (found == truth).all(-1).double().mean() > 0.99
+    if latent.undirected:
+        by_pair = found.view(50, 4, 3, -1)
+        assert by_pair[:, 0, 0].equal(by_pair[:, 1, 0])
+
+
+def test_mean_field_of_effects_that_say_nothing_is_the_prior():
+    latent = CategoricalLatent([2, 3], prior=[[0.9, 0.1], [0.5, 0.3, 0.2]])
+    data = Data(edge_index=fully_connected(3), num_nodes=3)
+    start = latent.posterior(torch.randn(6, 5))
+    for effect, change in ((0., 1.), (1., 0.)):
+        effects = torch.full((6, 5, 4, 2), effect * 1e-6)
+        out = latent.mean_field(start, effects, torch.full((3, 4, 2), change),
+                                data)
+        for q, prior in zip(out, latent.prior):
+            expected = torch.tensor(prior).expand_as(q)
+            torch.testing.assert_close(q, expected, atol=2e-3, rtol=0)

@@ -233,8 +233,12 @@ def test_messages_tell_the_graphs_that_they_have_moved_particles_over():
     state = model.scaling(data.x)
     target = model.decoder.step(state, data.edge_index, edge_attr).detach()
     uniform = model.latent.posterior(torch.zeros(400, 5))
-    found = most_probable(model.relax(uniform, data, state, target))
+    found = most_probable(model.relax(uniform, data, (state, target)))
     assert (found == truth).all(-1).double().mean() > 0.9
     # The frames themselves, at random, tell others.
-    found = most_probable(model.relax(uniform, data))
+    found = model.predict(data)
+    assert not found.equal(model.one_pass(data)[0])
     assert (found == truth).all(-1).double().mean() < 0.5
+    layer.lin.weight.data.fill_(torch.nan)
+    with pytest.raises(ValueError, match='not finite'):
+        model.predict(data)

@@ -60,16 +60,10 @@ def test_settings_of_a_data_set(train):
 
 def test_networks_see_lines_where_features_are_positions_and_velocities(
         train, tmp_path, uncompiled_kuramoto):
-    assert Config.for_dataset(train, 49).options == {
-        'encoder': 'equivariant',
-        'decoder': 'equivariant'
-    }
+    assert Config.for_dataset(train, 49).options == {'encoder': 'equivariant'}
     asked = Config.for_dataset(train, 49, options={'encoder': 'cnn'})
-    assert asked.options == {'encoder': 'cnn', 'decoder': 'equivariant'}
+    assert asked.options == {'encoder': 'cnn'}
     assert not Config.for_dataset(train, 49, recipe='paper').options
     # Four features, too, but an angle, its rate and a constant.
     phases = ParticleSystems(str(tmp_path), 'kuramoto', num_systems=(4, 2, 2))
-    assert Config.for_dataset(phases, 10).options == {
-        'encoder': 'mlp',
-        'decoder': 'mlp'
-    }
+    assert Config.for_dataset(phases, 10).options == {'encoder': 'mlp'}

@@ -1,6 +1,7 @@
 import copy
 import copyreg
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -94,7 +95,7 @@ def test_validation_reports_the_accuracy_of_all_systems(trained, val):
     report = validate(module, val)
     metric = EdgeAccuracy([2, 2])
     for data in val:
-        metric.update(module.infer(data).edge_type, data.edge_label)
+        metric.update(module.model.predict(data), data.edge_label)
     combined, (spring, charge), _ = metric.compute()
     assert report['val_accuracy'] == pytest.approx(combined.item())
     assert report['val_accuracy_spring'] == pytest.approx(spring.item())
@@ -186,7 +187,7 @@ def test_validation_rollouts_are_compared_with_no_graph(trained, val):
     module, _ = trained
     batch = next(iter(SystemLoader(val, batch_size=32)))
     y = module.units(batch.y)
-    edge_attr = module.model.latent.encode_types(module.infer(batch).edge_type)
+    edge_attr = module.model.latent.encode_types(module.model.predict(batch))
     out = module.model.decode(batch.y, batch.edge_index, edge_attr, 10)
     report = validate(module, val)
     for name, rollout in (('rollout', module.units(out)),
@@ -235,6 +236,19 @@ def test_graphs_stay_while_the_decoder_goes_on(train, model):
     once, often = (build(train, model=model, options=options) for _ in range(2))
     fit(once, train, max_steps=1)
     fit(often, train, max_steps=4)
-    assert_same_state(*(dict(module.model.encoder.named_parameters())
-                        for module in (once, often)))
+    # Statistics of batch norm included.
+    assert_same_state(once.model.encoder.state_dict(),
+                      often.model.encoder.state_dict())
     assert share_moved(often.model, once.model, 'decoder') > 0.5
+
+
+def test_messages_teach_the_encoder(train):
+    options = dict(max_steps=4, final_share=0.9, l2=1e-3)
+    once, often = (build(train, options=options) for _ in range(2))
+    fit(once, train, max_steps=1)
+    fit(often, train, max_steps=4)
+    for part in ('encoder', 'decoder'):
+        assert share_moved(often.model, once.model, part) > 0.5
+    with pytest.raises(ValueError, match='trains no messages'):
+        replace(often.config, regime='supervised',
+                options=dict(decoder='equivariant'))

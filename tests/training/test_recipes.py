@@ -102,7 +102,8 @@ def test_quick_recipe_takes_any_number_of_features(num_features):
     names = ['mlp'] if num_features % 2 else ['mlp', 'equivariant']
     x, edge_index = torch.randn(5, 14, num_features), fully_connected(5)
     for name in names:
-        recipe = QuickRecipe(hidden_channels=8, encoder=name, decoder=name)
+        recipe = QuickRecipe(hidden_channels=8, encoder=name)
+        assert recipe.decoder == name
         model = recipe.build(FNRI, num_features, 14, [2, 2])
         logits, out = model(x, edge_index)
         assert logits.shape == (20, 4)
