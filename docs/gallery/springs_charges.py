@@ -1,8 +1,8 @@
 # %% [markdown]
 # # The paper's systems: springs and charges
 #
-# Two kinds of interaction, hidden in one motion. An encoder finds them in one
-# pass, force laws find nearly all.
+# Two kinds of interaction, hidden in one motion. Networks find nearly all of
+# them, force laws the laws as well.
 #
 # Five particles move in a box. Some pairs are connected by springs, some repel
 # each other by charges, some do both. We see the trajectories alone. Factorised

@@ -36,8 +36,7 @@ DECODERS: dict[str, Callable[..., nn.Decoder]] = {
         nn.RecurrentConv(channels, channels, *sizes), burn_in)
 }
 
-#: Squared errors, which reports measure: how decoders learn over graphs that
-#: stay.
+#: Squared errors, which reports measure: how decoders learn over given graphs.
 KNOWN_GRAPH: dict[str, Any] = dict(delta=math.inf, num_frames=8, focus=0.5)
 
 
@@ -238,9 +237,9 @@ class QuickRecipe(Recipe):
 
     Residuals of :class:`~pyg_fnri.nn.LinearStep` in standardised units; single
     steps from random frames of both halves; a robust likelihood; a high
-    temperature, which falls; networks for which no direction is special, and
-    messages that teach the encoder by mean-field inference; the null channel
-    dropped; both directions of a pair tied.
+    temperature, which falls; an encoder and messages for which no direction is
+    special, of which messages teach the encoder by mean-field inference; the
+    null channel dropped; both directions of a pair tied.
 
     Args:
         variance: Of the likelihood's core, in units of the linear residual.
