@@ -69,7 +69,7 @@ print(f'{result.combined:.1%} of the edges are right in both layers; springs '
 #
 # A table of the force at 26 distances replaces each message network. Laws and
 # graphs are then fitted to each other, from scratch. The laws know more about
-# the world than networks do: forces add up, and act along the line of a pair.
+# the world than networks do: a force depends on the distance of a pair alone.
 # [What each recipe assumes](../explanation/recipes.md) lists it.
 
 # %%
