@@ -8,8 +8,8 @@ from torch_geometric.data import Data
 from pyg_fnri.data import check_edges
 from pyg_fnri.inference.evidence import Evidence, find_choices
 from pyg_fnri.inference.likelihood import Objective
-from pyg_fnri.metrics.relabelling import all_joint_types
 from pyg_fnri.nn import RelationalAutoEncoder
+from pyg_fnri.nn.latent import all_joint_types
 
 NOT_FINITE = ("The decoder's predictions are not finite; check its weights or "
               "force laws (did training, or the fit of laws, diverge?).")

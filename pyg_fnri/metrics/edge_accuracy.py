@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from pyg_fnri.metrics.relabelling import (Relabelling, all_joint_types,
-                                          best_assignment, best_relabelling,
-                                          check_mapping, count_joint_types,
-                                          make_relabelling)
+from pyg_fnri.metrics.relabelling import (Relabelling, best_assignment,
+                                          best_relabelling, check_mapping,
+                                          count_joint_types, make_relabelling)
+from pyg_fnri.nn.latent import all_joint_types
 
 
 class EdgeAccuracyResult(NamedTuple):

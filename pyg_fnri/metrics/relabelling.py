@@ -9,6 +9,8 @@ from typing import NamedTuple, Optional, cast
 import torch
 from torch import Tensor
 
+from pyg_fnri.nn.latent import all_joint_types
+
 #: Above this, the search over label permutations takes more than a second.
 MAX_RELABELLINGS = 200_000
 
@@ -17,12 +19,6 @@ def joint_type(edge_type: Tensor, sizes: Sequence[int]) -> Tensor:
     """Joint types :obj:`[*]` from :obj:`[*, L]`, of layers with these sizes."""
     strides = [math.prod(sizes[layer + 1:]) for layer in range(len(sizes))]
     return (edge_type * torch.tensor(strides, device=edge_type.device)).sum(-1)
-
-
-def all_joint_types(sizes: Sequence[int]) -> Tensor:
-    """The layers' types in each joint type, :obj:`[prod(sizes), L]`."""
-    types = torch.cartesian_prod(*map(torch.arange, sizes))
-    return types.view(math.prod(sizes), len(sizes))
 
 
 def check_types(name: str, types: Tensor, sizes: Sequence[int]) -> None:

@@ -1,4 +1,5 @@
 """Latent graphs: what the logits of the encoder mean."""
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -111,9 +112,7 @@ class Latent(torch.nn.Module, ABC):
             data: Its :obj:`edge_index` and, where graphs are shared,
                 :obj:`batch` say whose evidence is one.
         """
-        types = torch.cartesian_prod(*(torch.arange(k, device=change.device)
-                                       for k in self.num_edge_types))
-        types = types.view(-1, self.num_layers)  # [M, num_layers]
+        types = all_joint_types(self.num_edge_types).to(change.device)
         options = self.encode_types(types)  # [M, num_channels]
         q, log_prior = torch.ones_like(posterior[0][:, :1]), torch.zeros(())
         for part, prior, own in zip(posterior, self.prior, types.unbind(-1)):
@@ -278,6 +277,12 @@ class SigmoidLatent(Latent):
 
     def _split(self, logits: Tensor) -> Sequence[Tensor]:
         return torch.split(logits, [k - 1 for k in self.num_edge_types], -1)
+
+
+def all_joint_types(sizes: Sequence[int]) -> Tensor:
+    """The layers' types in each joint type, :obj:`[prod(sizes), L]`."""
+    types = torch.cartesian_prod(*map(torch.arange, sizes))
+    return types.view(math.prod(sizes), len(sizes))
 
 
 def most_probable(posterior: Sequence[Tensor]) -> Tensor:

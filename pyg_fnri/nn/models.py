@@ -104,14 +104,15 @@ class RelationalAutoEncoder(torch.nn.Module):
         # Sums of many terms need single precision.
         whole = torch.autocast(data.x.device.type, enabled=False)
         with _inference(self), whole:
-            x = self.scaling(data.x)
-            state, target = frames or (x[:, :-1], x[:, 1:])
+            if frames is None:
+                x = self.scaling(data.x)
+                frames = x[:, :-1], x[:, 1:]
+            state, target = frames
             step = over_step.linear_step
             change = (target - step(state)) / step.scale - layer.lin_own(state)
             effects = layer.effects(state, data.edge_index)
-            per_unit = per_mass(effects.new_ones(len(effects), 1), data)
-            posterior = self.latent.mean_field(
-                posterior, effects * per_unit[..., None, None], change, data)
+            effects = per_mass(effects.flatten(1), data).view_as(effects)
+            posterior = self.latent.mean_field(posterior, effects, change, data)
         _check_finite(posterior)
         return posterior
 

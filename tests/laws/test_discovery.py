@@ -13,10 +13,10 @@ from pyg_fnri.inference import AnnealingStep, refine
 from pyg_fnri.laws import discover_force_laws
 from pyg_fnri.laws.fit import LawFit, State
 from pyg_fnri.laws.starts import Pilot, align, held_out_scores
-from pyg_fnri.metrics.relabelling import all_joint_types
 from pyg_fnri.nn import (CategoricalLatent, ForceLaw, ForceLawDecoder,
                          RelationalAutoEncoder, RolloutDecoder, SigmoidLatent,
                          StandardScaling, UniformEncoder)
+from pyg_fnri.nn.latent import all_joint_types
 from pyg_fnri.nn.rate_law import rate_laws
 from pyg_fnri.simulation import (Charge, Kuramoto, LinearNetwork, Spring,
                                  simulate)

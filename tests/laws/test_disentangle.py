@@ -7,8 +7,8 @@ from torch_geometric.data import Batch
 from pyg_fnri.inference import AnnealingStep
 from pyg_fnri.laws.disentangle import bases, disentangle, in_basis, nearest
 from pyg_fnri.laws.fit import LawFit
-from pyg_fnri.metrics.relabelling import all_joint_types
 from pyg_fnri.nn import CategoricalLatent
+from pyg_fnri.nn.latent import all_joint_types
 
 LAST = AnnealingStep(0.002, 0.0)
 
