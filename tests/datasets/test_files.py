@@ -97,6 +97,11 @@ def zipped(folder):
     return str(path)
 
 
+def parquet(folder):
+    FRAME.to_parquet(folder / 'x.parquet')
+    return str(folder / 'x.parquet')
+
+
 def big_endian(frame):
     return pd.DataFrame({
         name:
@@ -109,6 +114,7 @@ def big_endian(frame):
 RIGHT = {
     'commas': (text('x.csv'), {}),
     'gzip and semicolons': (zipped, {}),
+    'parquet': (parquet, {}),
     'decimal commas': (text('x.csv', sep=';', decimal=','), {}),
     'semicolons and points': (text('x.csv', sep=';'), {}),
     'tabs': (text('x.tsv', sep='\t'), {}),
@@ -235,20 +241,24 @@ REFUSED = {
     'no such columns': (text('x.csv'), dict(particle=('chain', 'residue')),
                         "'chain'"),
     'unequal steps': (text('x.csv', FRAME.assign(
-        time=FRAME.time + 0.03 * (TIME.ravel() == 9))), {}, 'must be equal'),
+        time=FRAME.time + 0.03 * (TIME.ravel() == 9))), {},
+        'row 9 is 0.13, and 0.1'),
     'days as numbers': (text('x.csv', FRAME.assign(
         time=20240120 + TIME.ravel() + 69 * (TIME.ravel() > 11))), {},
         '20240120 look like dates'),
     'minutes as numbers': (lambda folder: FRAME.assign(
         time=202401312350 + TIME.ravel() + 697640 * (TIME.ravel() > 9)), {},
         'look like dates'),
-    'words': (text('x.csv', FRAME.assign(x='here')), {}, "'x' must hold"),
+    'a word': (text('x.csv', FRAME.replace({'x': {FRAME.x[13]: 'here'}})), {},
+               "'x' must hold numbers.*position 13"),
     'ends early': (array(np.zeros((0, 5, 4))), {}, ''),
     'pickled': (array(np.array([{}, 1], dtype=object)), {}, 'Cannot read'),
     'another kind': (text('x.xlsx'), {}, 'unknown kind'),
     'every': (text('x.csv'), dict(every=0), 'every must be'),
-    'masses that change': (text('x.csv', FRAME.assign(m=FRAME.time)),
-                           dict(mass='m'), 'the same at all times')
+    'no time at all': (text('x.csv'), dict(time_step=0), 'above 0'),
+    'one velocity': (text('x.csv', MOVING),
+                     dict(position=['x', 'y'], velocity=['vx']),
+                     'needs its velocity')
 }  # yapf: disable
 
 

@@ -49,9 +49,6 @@ def test_arrays_agree_with_from_trajectory(open_table):
     for of_system, data in zip(x, dataset):
         assert torch.equal(data.x, from_trajectory(of_system).x)
     assert dataset.time_step is None
-    derived = open_table(x[..., :2], position=[0, 1], time_step=DT)
-    expected = np.gradient(x[1, ..., :2], DT, axis=1, edge_order=2)
-    np.testing.assert_allclose(derived[1].x[..., 2:], expected, atol=1e-6)
     with pytest.raises(ValueError, match='System 2: x .* finite'):
         x[2, 0, 3] = np.inf
         open_table(x)
