@@ -72,17 +72,14 @@ def test_the_smallest_within_one_standard_error(factors, chosen):
 
 
 def test_laws_that_hold_are_recommended_and_larger_ones_not_tried():
-    runs = {(2, ): make_runs(1.5), (2, 2): make_runs(1., (2, 2), wrong=0.9)}
-    assert not _suffices({(2, ): runs[
-                              2,
-                          ]}) and not _suffices(runs)
+    one = {(2, ): make_runs(1.5)}
+    two = {(2, 2): make_runs(1., (2, 2), wrong=0.9)}
+    assert not _suffices(one) and not _suffices(one | two)
     # Errors have ceased to fall.
-    assert _suffices({**runs, (2, 2, 2): make_runs(1., (2, 2, 2))})
-    held = {**runs, (2, ): make_runs(1.5, holds=True)}
-    assert _suffices({(2, ): held[
-                          2,
-                      ]})
-    table = _compare(held)
+    assert _suffices(one | two | {(2, 2, 2): make_runs(1., (2, 2, 2))})
+    held = {(2, ): make_runs(1.5, holds=True)}
+    assert _suffices(held)
+    table = _compare(held | two)
     assert table['recommended'].tolist() == [True, False]
     assert not _warnings(table)
 
