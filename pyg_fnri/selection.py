@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -170,11 +170,12 @@ def _measure(module: RelationalInference,
              test: InMemoryDataset) -> dict[str, Any]:
     """Of one run on held-out systems; errors are logarithms by system."""
     batch = next(iter(SystemLoader(test, MOST_COMPARED)))
-    types, posterior, mass = infer_graph(module.model, batch)
+    model = module.model
+    types, posterior, mass = infer_graph(model, batch)
     if mass is not None:
         batch.mass = mass
-    sizes = module.model.latent.num_edge_types
-    steps = min(HORIZON, batch.y.size(1) - module.model.decoder.burn_in)
+    sizes, burn_in = model.latent.num_edge_types, model.decoder.burn_in
+    steps = min(HORIZON, batch.y.size(1) - burn_in)
     single, num_used = _error(module, batch, types, 1), 0
     for layer, size in enumerate(sizes):
         for old in range(size):
@@ -194,12 +195,13 @@ def _measure(module: RelationalInference,
     entropy = [
         posterior_entropy(q).item() / math.log(q.size(-1)) for q in posterior
     ]
-    graphs = types, None, _shuffled(types, batch)
-    error, linear, shuffled = (_error(module, batch, graph, steps).numpy()
-                               for graph in graphs)
-    burn_in = module.model.decoder.burn_in
+    error, shuffled = (_error(module, batch, graph, steps).numpy()
+                       for graph in (types, _shuffled(types, batch)))
     y = module.units(batch.y)[:, burn_in - 1:]
-    static = _log_error(static_rollout(y, steps), y, batch).numpy()
+    baselines = (static_rollout(y, steps),
+                 linear_rollout(module.linear_step, y, steps))
+    static, linear = (_log_error(rollout, y, batch).numpy()
+                      for rollout in baselines)
     check = module.check
     holds = check is not None and check.holds and (
         check.tells or np.median(error - static) < math.log(NOTHING))
@@ -211,21 +213,16 @@ def _measure(module: RelationalInference,
                 holds=holds, nothing_left=nothing_left)
 
 
-def _error(module: RelationalInference, batch: Batch, types: Optional[Tensor],
+def _error(module: RelationalInference, batch: Batch, types: Tensor,
            steps: int) -> Tensor:
-    """Logarithms of mean squared errors by system, without types of the linear
-    step."""
-    model, first = module.model, module.model.decoder.burn_in - 1
-    y = module.units(batch.y)[:, first:]
-    if types is None:
-        predicted = linear_rollout(module.linear_step, y, steps)
-    else:
-        predicted = module.units(roll_out(model, batch, types, steps))[:,
-                                                                       first:]
+    rollout = roll_out(module.model, batch, types, steps)
+    predicted, y = (module.units(x)[:, module.model.decoder.burn_in - 1:]
+                    for x in (rollout, batch.y))
     return _log_error(predicted, y, batch)
 
 
 def _log_error(predicted: Tensor, y: Tensor, batch: Batch) -> Tensor:
+    """Logarithms of mean squared errors by system."""
     square = (predicted - y[:, 1:]).square().mean(dim=(1, 2)).double()
     mean: Tensor = scatter(square, batch.batch, reduce='mean')
     # A rollout that diverges is infinitely wrong; no error has no logarithm.
