@@ -9,12 +9,11 @@ pyg-fnri train and pyg-fnri evaluate make the data they need by themselves.
 """
 from __future__ import annotations
 
-import argparse
 import hashlib
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Optional, cast
+from typing import TYPE_CHECKING, Any, Optional
 
 from pyg_fnri.commands.cli import (OptionParser, SimulatedData,
                                    errors_in_one_line, given)
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from pyg_fnri.datasets import ParticleSystems
 
 
-def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
+def main(argv: Optional[list[str]] = None) -> None:
     parser = OptionParser('pyg-fnri generate', __doc__)
     parser.add_argument('--root', default='datasets', metavar='DIR',
                         help='where data sets are kept [%(default)s]')
@@ -31,11 +30,7 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
                         help='seed of the simulation [%(default)s]')
     parser.add_fields('systems', SimulatedData,
                       ['name', 'num_particles', 'num_systems', 'split_by'])
-    return cast(argparse.Namespace, parser.parse_args(argv))
-
-
-def main(argv: Optional[list[str]] = None) -> None:
-    args = parse_args(argv)
+    args = parser.parse_args(argv)
     systems = SimulatedData(**given(args, SimulatedData))
     splits = []
     with errors_in_one_line():
@@ -43,10 +38,9 @@ def main(argv: Optional[list[str]] = None) -> None:
         from pyg_fnri.datasets.stored import SPLITS
         for split in SPLITS:
             print(f'{systems.name}, {split} split', file=sys.stderr)
-            splits += [
+            splits.append(
                 ParticleSystems(args.root, split=split, seed=args.seed,
-                                **asdict(systems))
-            ]
+                                **asdict(systems)))
         print_card(splits)
 
 
