@@ -19,22 +19,12 @@ Accuracies are strict: one relabelling of layers and types for the whole data
 set. Errors are mean squared errors in units of 1e-5 of positions and velocities
 min-max scaled with the training split's extremes, as in the paper.
 """
-from __future__ import annotations
-
 import argparse
 import os
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Optional, cast
+from typing import Any, Optional
 
 from pyg_fnri.commands.cli import errors_in_one_line
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
-    from pyg_fnri.datasets.spec import Systems
-    from pyg_fnri.training import RelationalInference
-    from pyg_fnri.training.module import Graph
 
 
 def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
@@ -72,20 +62,30 @@ def main(argv: Optional[list[str]] = None) -> None:
     args = parse_args(argv)
     out = args.out or os.path.dirname(args.checkpoint) or '.'
     with errors_in_one_line():
+        from pyg_fnri.datasets.spec import open_dataset
         from pyg_fnri.datasets.stored import check_writable
         from pyg_fnri.evaluation import (best_metrics, find_laws, measure,
                                          measure_guesses, print_report,
                                          save_report, write_pictures)
         from pyg_fnri.inference import refine, sample_posterior
         from pyg_fnri.training import load_checkpoint
+        from pyg_fnri.transforms import SplitTrajectory
         module = load_checkpoint(args.checkpoint)
         if args.refine:
             module.require('encoder', 'decoder')
         check_writable(out)
-        dataset = open_systems(module, args)
+        dataset: Any = open_dataset(module.config.data, args.root, args.split,
+                                    SplitTrajectory(module.config.num_observed),
+                                    args.data)
+        if args.num_systems is not None:
+            if not 1 <= args.num_systems <= len(dataset):
+                raise ValueError(f'--num-systems is {args.num_systems}, but '
+                                 f'the {args.split} split has 1 to '
+                                 f'{len(dataset)}.')
+            dataset = dataset[:args.num_systems]
         report, types = measure(module, dataset)
         report |= measure_guesses(module, dataset, args.root, args.data)
-        ways: dict[str, Callable[[Data], Graph]] = {}  # The best last.
+        ways = {}  # The best last.
         if args.refine:
             ways['refined'] = partial(refine, module.model)
         if args.samples is not None:
@@ -109,18 +109,3 @@ def main(argv: Optional[list[str]] = None) -> None:
         written += write_pictures(module, dataset, best, types, laws, out,
                                   args.num_drawn)
     print(f"\nwritten into {out}: {', '.join(written)}")
-
-
-def open_systems(module: RelationalInference,
-                 args: argparse.Namespace) -> Systems:
-    """The data set that the model was trained on, another split of it."""
-    from pyg_fnri.datasets.spec import open_dataset
-    from pyg_fnri.transforms import SplitTrajectory
-    dataset = open_dataset(module.config.data, args.root, args.split,
-                           SplitTrajectory(module.config.num_observed),
-                           args.data)
-    number = len(dataset) if args.num_systems is None else args.num_systems
-    if not 1 <= number <= len(dataset):
-        raise ValueError(f'--num-systems is {number}, but the {args.split} '
-                         f'split has 1 to {len(dataset)}.')
-    return cast('Systems', dataset[:number])
