@@ -107,12 +107,12 @@ def axis_order(x: np.ndarray, axes: Optional[str] = None) -> list[int]:
     an array are. If they are not named, makes sure that times are not where
     particles should be: neighbours on that axis would be far more alike than
     others are, which particles in any order are not."""
+    names, shape = 'SNTF'[-x.ndim:], list(x.shape)
     if axes is not None:
         order = axes.upper().replace('D', 'F')
-        if sorted(order) != sorted('SNTF'[-x.ndim:]):
-            raise ValueError(f"axes is '{axes}', but must name the "
-                             f"{'SNTF'[-x.ndim:]} of {list(x.shape)}, as "
-                             f"{'TNF' if x.ndim == 3 else 'STNF'}.")
+        if sorted(order) != sorted(names):
+            raise ValueError(f"axes is '{axes}', but must name the {names} of "
+                             f"{shape}, as {names.replace('NT', 'TN')}.")
         return [order.index(axis) for axis in 'SNTF' if axis in order]
     if x.ndim not in (3, 4) or min(x.shape) == 0 or x.shape[-3] < FEW:
         return [*range(x.ndim)]
@@ -120,13 +120,11 @@ def axis_order(x: np.ndarray, axes: Optional[str] = None) -> list[int]:
     # Of n points in a row, it is 3 / (n + 1).
     in_a_row = 3 / (x.shape[-3] + 1)
     if particle < (1 + in_a_row) / 2 and particle < 0.7 * time:
-        shape = list(x.shape)
-        swapped = [*shape[:-3], shape[-2], shape[-3], shape[-1]]
-        names = 'SNTF'[-x.ndim:]
+        one, other = shape[-3:-1]
         raise ValueError(
-            f"An array {shape} is read as {names}, {shape[-3]} particles at "
-            f"{shape[-2]} times, but seems to be {swapped[-3]} particles at "
-            f"{swapped[-2]} times, {swapped}, with time first; name "
+            f"An array {shape} is read as {names}, {one} particles at {other} "
+            f"times, but seems to be {other} particles at {one} times, "
+            f"{list(x.swapaxes(-3, -2).shape)}, with time first; name "
             f"axes='{names.replace('NT', 'TN')}', or axes='{names}' if it is "
             f"right.")
     return [*range(x.ndim)]
