@@ -193,11 +193,10 @@ def box_half_width(dataset: Systems) -> Optional[float]:
 
 
 def remembered_reading(description: Mapping[str, Any],
-                       data: Any) -> dict[str, Any]:
-    """How to read other trajectories, if both are tables or both arrays."""
+                       path: str) -> dict[str, Any]:
+    """How to read another file, if both are tables or both arrays."""
     table = description.get('files', {}).get('table')
-    folder = isinstance(data, (str, os.PathLike)) and os.path.isdir(data)
-    if table and not folder and is_array(table) == is_array(data):
+    if table and not os.path.isdir(path) and is_array(table) == is_array(path):
         return dict(description['reading'])
     return {}
 

@@ -238,23 +238,21 @@ def edges_of_systems(
 ) -> tuple[list[np.ndarray], Optional[list[np.ndarray]]]:
     """Candidate edges of each system, bool `[N, N]`, and their true types,
     `[L, N, N]`, if they know them; row = receiver."""
-    found = []
-    for of in systems:
-        edges = of.get('edge_index')
-        edges = fully_connected(of.num_nodes) if edges is None else edges
-        candidate = torch.ones(edges.size(1), 1, dtype=torch.long)
-        label = candidate if of.get('edge_label') is None else of.edge_label
-        found.append([
-            to_adjacency(edges, types, of.num_nodes).numpy()
-            for types in (candidate, label)
-        ])
-    edges, types = map(list, zip(*found))
     known = [of.get('edge_label') is not None for of in systems]
     if len({*known}) > 1:
         raise ValueError(f'System {known.index(False)} has no edge_label, but '
                          f'system {known.index(True)} has; give it to all, or '
                          f'to none.')
-    return [matrix[0] > 0 for matrix in edges], types if known[0] else None
+    candidates, types = list[np.ndarray](), list[np.ndarray]()
+    for of in systems:
+        edges = of.get('edge_index')
+        edges = fully_connected(of.num_nodes) if edges is None else edges
+        joined = torch.ones(edges.size(1), 1, dtype=torch.bool)
+        candidates.append(to_adjacency(edges, joined, of.num_nodes)[0].numpy())
+        if known[0]:
+            types.append(
+                to_adjacency(edges, of.edge_label, of.num_nodes).numpy())
+    return candidates, types or None
 
 
 def count_types(types: Sequence[np.ndarray]) -> list[int]:
