@@ -264,6 +264,9 @@ def test_each_system_has_the_graph_of_its_own(module, estimator):
         assert data.x.size(1) == 6 and data.edge_type.equal(expected)
         rows = result.graph.query('system == @name')
         assert rows.type.tolist() == expected.flatten().tolist()
+        chosen = [q.max(-1).values for q in module.model.posterior(data)]
+        np.testing.assert_allclose(rows.probability,
+                                   torch.stack(chosen, -1).flatten(), rtol=1e-3)
     assert [data.num_edges for data in result.data] == [6, 20, 2]
     # All are parts of one network.
     network = result.network()
