@@ -5,15 +5,29 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from few_systems import SIZES, assert_equal, systems
 from torch_geometric.data import Data
 
 from pyg_fnri.data import fully_connected
+from pyg_fnri.datasets import ParticleSystems
 from pyg_fnri.datasets.particle_systems import SYSTEMS, GraphSplit
 from pyg_fnri.datasets.stored import SPLITS
 from pyg_fnri.simulation import (Charge, FiniteSpring, Kuramoto, Newtonian,
                                  NRISprings, SoftCharge, Spring, System,
                                  graph_keys, simulate)
+
+SIZES = (7, 4, 3)
+
+
+def systems(root, split='train', num_systems=SIZES, **kwargs):
+    return ParticleSystems(root, split=split, num_systems=num_systems, **kwargs)
+
+
+def assert_equal(one, other):
+    assert len(one) == len(other)
+    for a, b in zip(one, other):
+        assert a.keys() == b.keys()
+        for key, value in a.to_dict().items():
+            assert torch.equal(value, b[key]), key
 
 
 @pytest.fixture(scope='module')
