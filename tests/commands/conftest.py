@@ -16,7 +16,7 @@ def quick(laws_sought_briefly):
 
 @pytest.fixture(scope='session')
 def load_script():
-    """Imports a command, or a script such as `examples/explain`, by its name;
+    """Imports a command, or a script such as `examples/make_example`, by name;
     `script.main([...])` then runs it."""
     def load(name):
         if '/' not in name:

@@ -109,27 +109,6 @@ def test_columns_and_masses_are_named_once(train, infer, birds, own_root,
 
 
 @pytest.mark.slow
-def test_positions_alone_are_never_taken_for_velocities(train, infer, tmp_path):
-    positions = tmp_path / 'pos.npy'
-    x = np.random.default_rng(0).normal(size=(20, 3, 16, 2))
-    np.save(positions, x)
-    with pytest.raises(SystemExit, match='velocities'):
-        train(positions)
-    checkpoint = train(positions, '--position', '0', '1', '--time-step', '0.1')
-    config = load_checkpoint(checkpoint).config
-    assert config.in_channels == 4 and config.data['time_step'] == 0.1
-    edges = infer(checkpoint, positions)
-    # The same features, all in one array.
-    v = np.gradient(x, 0.1, axis=2, edge_order=2)
-    np.save(tmp_path / 'full.npy', np.concatenate([x, v], axis=-1))
-    full = infer(checkpoint, tmp_path / 'full.npy', '--position', '0', '1',
-                 '--option', 'velocity=2,3')
-    np.testing.assert_allclose(full.probability, edges.probability, rtol=1e-4)
-    with pytest.raises(SystemExit, match='0.5 apart, but .* trained on 0.1'):
-        infer(checkpoint, positions, '--time-step', '0.5')
-
-
-@pytest.mark.slow
 def test_one_recording_needs_no_options(load_script, infer, own_root, tmp_path):
     system = Kind((pull, ), interval=0.2).systems(1, 3, 0.0)
     x = torch.cat([system.x, system.y], 1).numpy()
