@@ -313,6 +313,9 @@ class GraphEstimator:
         the median of systems held out, or of others; by the graphs of frames
         before."""
         if data is None:
+            if 'score' not in self.about:
+                raise ValueError('No frames are left to be predicted; give '
+                                 'longer trajectories.')
             return cast(float, self.about['score'])
         with tempfile.TemporaryDirectory() as root:
             source = UserData.of(data, root, False, self.seed, options)
@@ -414,6 +417,7 @@ class GraphEstimator:
         self.module, self.data, self.held_out = module, [], []
         self.systems, self.particles = [], []
         self.about = {**self.__dict__.get('about', {})}
+        self.__dict__.pop('laws', None)
         return self
 
     def _foresee(self, dataset: Systems) -> 'GraphEstimator':
@@ -426,6 +430,8 @@ class GraphEstimator:
         num_frames = batch.x.size(1)
         observed = self._frames() or min(MOST_OBSERVED, (num_frames + 1) // 2)
         trained = self.module.is_trained('decoder')
+        self.about = {**self.about}  # Of these systems, not of others.
+        self.about.pop('score', None)
         if observed >= num_frames or not trained:
             return self
         batch.x, batch.y = batch.x[:, :observed], batch.x[:, observed - 1:]

@@ -100,6 +100,18 @@ def test_predictions_go_on_where_the_recording_ends(result, systems):
     assert known.score() > 0.9 and result.score(short) == known.score()
 
 
+def test_without_frames_to_predict_there_is_no_score(systems):
+    module = build_module(Config(4, 10, [2], recipe='quick'))
+    module.fit_units(torch.cat([data.x for data in systems]))
+    long, short = ([from_trajectory(data.x[:, :number]) for data in systems]
+                   for number in (20, 10))
+    found = GraphEstimator()._of(module).infer(long, time_step=INTERVAL)
+    assert np.isfinite(found.score()) and 'predicted' in repr(found)
+    assert 'predicted' not in repr(found.infer(short, time_step=INTERVAL))
+    with pytest.raises(ValueError, match='longer'):
+        found.score(short, time_step=INTERVAL)
+
+
 def test_labels_are_never_looked_at(systems, result):
     wrong = [data.clone() for data in systems]
     for data in wrong:
