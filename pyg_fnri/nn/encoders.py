@@ -1,5 +1,4 @@
 """Encoders: trajectories in, logits of the edge types out."""
-from functools import reduce
 from typing import Any, Union
 
 import torch
@@ -10,6 +9,7 @@ from torch_geometric.utils import degree
 
 from pyg_fnri.nn.aggr import ScatterSum
 from pyg_fnri.nn.latent import reverse_edges
+from pyg_fnri.nn.multiplex_conv import dot
 
 #: Of distances, whose sums an :class:`EquivariantEncoder` can take off.
 POWERS = (-3, -2, -1, 0, 1, 2)
@@ -270,12 +270,12 @@ class EquivariantEncoder(Encoder):
         reverse = reverse_edges(edge_index)
         line = torch.sub(*(place.index_select(0, of)
                            for of in (sender, receiver)))  # [num_edges, d, T]
-        square = _summed(line.square()).clamp(min=LEAST_DISTANCE**2)
+        square = dot(line, line, dim=1).clamp(min=LEAST_DISTANCE**2)
         distance = square.sqrt()
         line = line / distance.unsqueeze(1)
 
         def along(vector: Tensor, own: Any = 0.0) -> list[Tensor]:
-            pull = _summed(vector.index_select(0, receiver) * line) + own
+            pull = dot(vector.index_select(0, receiver), line, dim=1) + own
             pull = signed_log(pull)
             return [pull, pull.index_select(0, reverse)]
 
@@ -308,11 +308,6 @@ class UniformEncoder(torch.nn.Module):
 def signed_log(x: Tensor) -> Tensor:
     r""":math:`\mathrm{sgn}(x) \log (1 + |x|)`."""
     return x.abs().log1p().copysign(x)
-
-
-def _summed(x: Tensor) -> Tensor:
-    """Over few axes :obj:`[*, d, T]`; PyTorch's own sum is slower."""
-    return reduce(torch.add, x.unbind(1))
 
 
 def check_trajectories(x: Tensor, num_steps: int, num_features: int) -> None:

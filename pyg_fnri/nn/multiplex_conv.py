@@ -164,8 +164,8 @@ class EquivariantConv(MultiplexMessages):
     def _look(self, between: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
         """What no turn changes, and what turns, of relative states."""
         line, speed = between.chunk(2, dim=-1)  # [num_edges, (T,) d]
-        distance, fast = ((_dot(k, k) + LEAST**2).sqrt() for k in (line, speed))
-        along = _dot(line, speed) / distance
+        distance, fast = ((dot(k, k) + LEAST**2).sqrt() for k in (line, speed))
+        along = dot(line, speed) / distance
         pair = torch.stack([distance, distance.log(), along, fast], dim=-1)
         near = distance.clamp(min=SOFTENING).pow(-2) / distance
         return pair, (line, line * near.unsqueeze(-1), speed)
@@ -180,9 +180,9 @@ class EquivariantConv(MultiplexMessages):
         ], dim=-1)
 
 
-def _dot(a: Tensor, b: Tensor) -> Tensor:
-    """Over few axes :obj:`[*, d]`; PyTorch's own sum is slower."""
-    return reduce(torch.add, map(torch.mul, a.unbind(-1), b.unbind(-1)))
+def dot(a: Tensor, b: Tensor, dim: int = -1) -> Tensor:
+    """Over a dimension of few axes; PyTorch's own sum is slower."""
+    return reduce(torch.add, map(torch.mul, a.unbind(dim), b.unbind(dim)))
 
 
 def node_mlp(in_channels: int, hidden_channels: int,
