@@ -1,5 +1,4 @@
 """Message passing layers over a multiplex graph."""
-import math
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
@@ -8,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 from torch_geometric.nn import MessagePassing
-from torch_geometric.nn.inits import reset
+from torch_geometric.nn.inits import reset, uniform
 
 from pyg_fnri.nn.aggr import ScatterSum
 
@@ -197,9 +196,8 @@ def node_mlp(in_channels: int, hidden_channels: int,
 
 def reset_stacked(weight: Tensor, bias: Tensor) -> None:
     """PyTorch's default of linear layers, :obj:`[C, F_in, F_out]`."""
-    bound = 1 / math.sqrt(weight.size(1))
-    torch.nn.init.uniform_(weight, -bound, bound)
-    torch.nn.init.uniform_(bias, -bound, bound)
+    for values in (weight, bias):
+        uniform(weight.size(1), values)
 
 
 def check_edge_attr(edge_attr: Tensor, edge_index: Tensor,
