@@ -251,9 +251,8 @@ class ForceLawDecoder(MessagePassing):
         ]
         tables = self.spread[:, :num_channels * sum(sizes)]
         number = [table is law for table in self.tables()].index(True)
-        start = sum(sizes[:number])
-        end = start + sizes[number]
-        own: Tensor = tables.unflatten(1, (num_channels, -1))[..., start:end]
+        parts = tables.unflatten(1, (num_channels, -1)).split(sizes, -1)
+        own: Tensor = parts[number]
         return own.reshape(-1, *law.value.size())
 
     def coefficient_errors(self) -> dict[str, Tensor]:
