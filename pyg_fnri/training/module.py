@@ -101,7 +101,7 @@ class RelationalInference(pl.LightningModule):
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         recipe, latent = self.recipe, self.model.latent
         if (last := recipe.last_stage(self.global_step)) is not None:
-            if recipe.teaches:
+            if last.teaches:
                 learned, types = self._lesson(batch)
             else:
                 # Several devices wait for gradients of all parameters.
@@ -125,14 +125,15 @@ class RelationalInference(pl.LightningModule):
 
     def _lesson(self, batch: Data) -> tuple[Tensor, Tensor]:
         """What the encoder loses, and the graphs that messages teach it."""
-        if self.recipe.last_stage(self.global_step - 1) is None:
+        recipe: Any = self.recipe  # One that has a last stage.
+        if recipe.last_stage(self.global_step - 1) is None:
             # Adam remembers gradients of another size.
             optimizer: Any = self.optimizers(use_pl_optimizer=False)
             for p in self.model.encoder.parameters():
                 optimizer.state.pop(p, None)
         logits, latent = self._logits(batch), self.model.latent
         posterior = latent.posterior(logits.detach())
-        state, target, _ = self.recipe.draw(self.model, batch, self.generator)
+        state, target, _ = recipe.draw(self.model, batch, self.generator)
         posterior = self.model.relax(posterior, batch, (state, target))
         types = most_probable(posterior)
         loss = latent.cross_entropy(logits, types).mean()

@@ -175,20 +175,10 @@ class Recipe(ABC):
         """Steps in which encoder and decoder learn together."""
         return math.inf
 
-    def last_stage(self, step: int) -> Optional[Recipe]:
+    def last_stage(self, step: int) -> Optional[QuickRecipe]:
         """Without labels, by what the decoder learns over given graphs from
         some step on."""
         return None
-
-    @property
-    def teaches(self) -> bool:
-        """Whether these are graphs of messages, which the encoder learns."""
-        return False
-
-    def draw(self, model: RelationalAutoEncoder, data: Data,
-             generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """States in random frames, those that follow, and weights."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -351,6 +341,7 @@ class QuickRecipe(Recipe):
 
     def draw(self, model: RelationalAutoEncoder, data: Data,
              generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """States in random frames, those that follow, and weights."""
         import torch
 
         from pyg_fnri.losses import draw_frames
@@ -375,6 +366,8 @@ class QuickRecipe(Recipe):
 
     @property
     def teaches(self) -> bool:
+        """Whether messages find the graphs of the last stage, which the
+        encoder learns."""
         return self.decoder == 'equivariant'
 
     @property
@@ -386,7 +379,7 @@ class QuickRecipe(Recipe):
         end = min(self.tau, self.final_tau)
         return self.tau * math.pow(end / self.tau, phase)
 
-    def last_stage(self, step: int) -> Optional[Recipe]:
+    def last_stage(self, step: int) -> Optional[QuickRecipe]:
         if step < self.num_joint:
             return None
         return replace(self, **KNOWN_GRAPH)
