@@ -190,14 +190,10 @@ class RelationalInference(pl.LightningModule):
         latent, layer = self.model.latent, self.model.decoder.layer
         if not isinstance(layer, ForceLawDecoder) or self.config.laws is None:
             raise TypeError('Only force laws have terms; see with_laws.')
-        options = {
-            **self.config.options, 'undirected': latent.undirected,
-            'shared': latent.shared
-        }
-        laws = {
-            **self.config.laws, 'terms': list(layer.terms),
-            'num_knots': layer.law.num_knots
-        }
+        options = dict(self.config.options, undirected=latent.undirected,
+                       shared=latent.shared)
+        laws = dict(self.config.laws, terms=list(layer.terms),
+                    num_knots=layer.law.num_knots)
         self.config = replace(self.config, options=options, laws=laws)
 
     def require(self, *parts: str) -> None:
@@ -214,13 +210,10 @@ class RelationalInference(pl.LightningModule):
         return part in self.trained or self.config.laws is not None
 
     def configure_optimizers(self) -> Any:
-        parts = [
-            getattr(self.model, part).parameters()
-            for part in ('encoder', 'decoder')
-        ]
-        optimizer = torch.optim.Adam([{
-            'params': part
-        } for part in parts], lr=self.recipe.learning_rate, fused=True)
+        parts = self.model.encoder, self.model.decoder
+        groups = [dict(params=part.parameters()) for part in parts]
+        optimizer = torch.optim.Adam(groups, lr=self.recipe.learning_rate,
+                                     fused=True)
         return dict(optimizer=optimizer,
                     lr_scheduler=self.recipe.schedule(optimizer))
 
@@ -254,10 +247,9 @@ class RelationalInference(pl.LightningModule):
     def on_train_batch_start(self, batch: Data, batch_idx: int) -> None:
         if self.recipe.dropout:
             # PyTorch draws it from a global generator, in no checkpoint.
-            torch.manual_seed(
-                int(
-                    torch.randint(2**31, (), generator=self.generator,
-                                  device=self.device)))
+            seed = torch.randint(2**31, (), generator=self.generator,
+                                 device=self.device)
+            torch.manual_seed(int(seed))
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint['config'] = asdict(self.config)
