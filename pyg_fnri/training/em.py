@@ -114,10 +114,11 @@ class ExpectationMaximisation:
             'information only):', systems.num_graphs)
         rows: list[dict[str, float]] = []
         starts = self.settings.max_starts
+        # Off a terminal, bars would leave empty lines, and nothing else.
         with rich.progress.Progress(
                 *rich.progress.Progress.get_default_columns(),
                 rich.progress.TimeElapsedColumn(), transient=True,
-                disable=_no_terminal()) as bars:
+                disable=not rich.get_console().is_terminal) as bars:
             bar = bars.add_task('finding laws', total=starts + NUM_STAGES + 1)
 
             def on_start(start: Start) -> None:
@@ -171,8 +172,3 @@ _save = rank_zero_only(save_checkpoint)
 def _write_history(history: pd.DataFrame, out: str) -> None:
     write_table(os.path.join(out, 'em.csv'), history)
     write_picture(os.path.join(out, 'em.png'), plot_curves(history))
-
-
-def _no_terminal() -> bool:
-    """Whether bars would leave empty lines, and nothing else."""
-    return not rich.get_console().is_terminal

@@ -80,8 +80,8 @@ def test_same_result_after_an_interruption(make, run, tmp_path, lost):
 
 
 def test_order_of_dynamics_is_found(tmp_path, monkeypatch, caplog):
-    caplog.set_level('INFO', 'pyg_fnri')
     """Two motions are possible; held-out systems say which."""
+    caplog.set_level('INFO', 'pyg_fnri')
     systems = overdamped(6)
     label = systems.edge_label[:, 0]
     knows = Guess(torch.stack([20. * (label == 0), 20. * (label == 1)], 1))
