@@ -2,9 +2,8 @@
 import os
 
 import pytest
-import pytorch_lightning as pl
 import torch
-from small_training import build, make_config
+from small_training import build, make_config, make_trainer
 
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.training import fit
@@ -16,12 +15,8 @@ OPTIONS = dict(tau=1e9, pred_steps=10, decoder='mlp')
 
 def train_on(devices, train, val, regime):
     module = build(train, regime=regime, options=OPTIONS)
-    trainer = pl.Trainer(accelerator='cpu', devices=devices,
-                         strategy='ddp_fork' if devices > 1 else 'auto',
-                         max_steps=3, val_check_interval=3,
-                         check_val_every_n_epoch=None, num_sanity_val_steps=0,
-                         logger=False, enable_checkpointing=False,
-                         enable_progress_bar=False, enable_model_summary=False)
+    strategy = 'ddp_fork' if devices > 1 else 'auto'
+    trainer = make_trainer(3, devices=devices, strategy=strategy)
     generator = torch.Generator().manual_seed(1)
     trainer.fit(
         module,
