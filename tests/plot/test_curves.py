@@ -109,10 +109,8 @@ def test_intervals_and_coefficients_are_drawn(assert_saves, legend_texts):
     assert len(laws) == 2
     for k, ax in enumerate(laws):
         band, = [part for part in ax.collections if part.get_alpha() == 0.3]
-        low, high = band.get_paths()[0].vertices[:, 0].min(), band.get_paths(
-        )[0].vertices[:, 0].max()
-        # Where pairs were seen.
-        assert 0.28 < low < high < 5.1
+        x = band.get_paths()[0].vertices[:, 0]
+        assert 0.28 < x.min() < x.max() < 5.1  # Where pairs were seen.
     texts = [text.get_text() for text in terms.texts]
     assert texts == ['drag', 'v', '-0.200(10)', '|v| v', '0']
     assert 'interval of 90 %' in legend_texts(figure)

@@ -55,11 +55,10 @@ def test_nris_systems_keep_the_contract(system):
 
 
 def test_newtonian_is_the_simulation_of_its_forces():
-    forces, constants = [Spring(),
-                         Charge()], dict(num_dimensions=3, num_steps=60,
-                                         step_size=0.01, sample_every=20,
-                                         box_half_width=0.4, position_std=0.2,
-                                         speed=0.7, max_kick=1e-4)
+    forces = [Spring(), Charge()]
+    constants = dict(num_dimensions=3, num_steps=60, step_size=0.01,
+                     sample_every=20, box_half_width=0.4, position_std=0.2,
+                     speed=0.7, max_kick=1e-4)
     system = Newtonian(forces, **constants)
     graphs = system.draw_edge_types(3, 20, 5)
     run = simulate(forces, 20, 5, seed=3, **constants)
