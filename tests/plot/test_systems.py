@@ -13,10 +13,8 @@ from pyg_fnri.plot import (plot_adjacency, plot_changes, plot_multiplex,
 from pyg_fnri.plot.style import LAYER_COLORS, WRONG
 
 
-def trajectories(num_particles=3, num_frames=12, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    steps = torch.randn(num_particles, num_frames, 4, generator=generator)
-    return steps.cumsum(dim=1)
+def trajectories(num_particles=3):
+    return torch.randn(num_particles, 12, 4).cumsum(dim=1)
 
 
 def lines(ax):
@@ -24,7 +22,7 @@ def lines(ax):
 
 
 def test_trajectories_of_several_systems(assert_saves, legend_texts):
-    systems = [trajectories(n, seed=n) for n in (2, 3, 5)]
+    systems = [trajectories(n) for n in (2, 3, 5)]
     figure = plot_trajectories(systems, [x + 0.1 for x in systems],
                                observed=[x[:, :7] for x in systems],
                                titles=list('abc'))
