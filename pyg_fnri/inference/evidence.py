@@ -20,6 +20,7 @@ class Pairs(NamedTuple):
         reverse: The edge of the other direction, or the same one, :obj:`[V]`.
         sender, receiver: Ends of the first edge, :obj:`[V]`.
         mutual: Whether the choice acts on the sender, too, :obj:`[V]` bool.
+        of_edge: The choice of each edge, :obj:`[num_edges]`.
         rounds: Choices by rounds; those of one act on different particles.
     """
     edge: Tensor
@@ -27,6 +28,7 @@ class Pairs(NamedTuple):
     sender: Tensor
     receiver: Tensor
     mutual: Tensor
+    of_edge: Tensor
     rounds: list[Tensor]
 
 
@@ -38,7 +40,9 @@ def find_choices(edge_index: Tensor, undirected: bool) -> Pairs:
     reverse = reverse[edge]
     sender, receiver = edge_index[:, edge]
     mutual = reverse != edge
-    return Pairs(edge, reverse, sender, receiver, mutual,
+    of_edge = torch.empty_like(edge_index[0])
+    of_edge[edge] = of_edge[reverse] = torch.arange(len(edge)).to(edge)
+    return Pairs(edge, reverse, sender, receiver, mutual, of_edge,
                  _rounds(sender, receiver, mutual, edge_index))
 
 
@@ -114,11 +118,7 @@ class DecoderEvidence(Evidence):
 
     @torch.no_grad()
     def errors(self, channels: Tensor) -> Tensor:
-        num_edges = self.edge_index.size(1) // self.num_windows
-        edge_attr = channels.new_zeros(num_edges, channels.size(1))
-        edge_attr[self.choices.edge] = channels
-        edge_attr[self.choices.reverse] = channels
-        edge_attr = edge_attr.repeat(self.num_windows, 1)
+        edge_attr = channels[self.choices.of_edge].repeat(self.num_windows, 1)
         if self.mass is not None:
             edge_attr = edge_attr / self.mass[self.edge_index[1], None]
         out = self.decoder.one_step(self.x, self.edge_index, edge_attr)

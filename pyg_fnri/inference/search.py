@@ -41,11 +41,11 @@ class GraphSearch:
             'batch', torch.zeros_like(data.x[:, 0, 0], dtype=torch.long))
         number = int(self.window.max()) + 1
         self.num_windows = number if latent.shared else 1
-        self.num_edges = data.num_edges // self.num_windows
+        num_edges = data.num_edges // self.num_windows
         #: System of each particle, [num_nodes].
         self.system: Tensor = self.window[:len(self.window) // self.num_windows]
         self.num_systems = number // self.num_windows
-        self.choices = find_choices(data.edge_index[:, :self.num_edges],
+        self.choices = find_choices(data.edge_index[:, :num_edges],
                                     latent.undirected)
         self.types = all_joint_types(latent.num_edge_types).to(
             data.x.device)  # [M, num_layers], nulls first
@@ -156,7 +156,4 @@ class GraphSearch:
         return Refined(self._on_edges(self.types[self.choice]), posterior)
 
     def _on_edges(self, value: Tensor) -> Tensor:
-        out = value.new_zeros((self.num_edges, ) + value.size()[1:])
-        out[self.choices.edge] = value
-        out[self.choices.reverse] = value
-        return torch.cat([out] * self.num_windows)
+        return torch.cat([value[self.choices.of_edge]] * self.num_windows)

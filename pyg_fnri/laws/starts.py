@@ -124,12 +124,8 @@ class Pilot:
         before = self._both()
         self.model.latent.undirected = undirected
         for old, new in zip(before, self._both()):
-            option = torch.zeros_like(old.search.system[:1]).repeat(
-                old.search.num_edges)
-            choices = old.search.choices
-            option[choices.reverse] = old.search.choice
-            option[choices.edge] = old.search.choice
-            new.search.choice = option[new.search.choices.edge]
+            same = old.search.choices.of_edge[new.search.choices.edge]
+            new.search.choice = old.search.choice[same]
             new.transitions.mass = old.transitions.mass.clone()
             new.transitions.source = old.transitions.source
 
