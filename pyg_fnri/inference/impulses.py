@@ -1,6 +1,6 @@
 """The evidence of force laws, by the impulse of each pair between frames."""
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Optional, cast
 
 import torch
@@ -99,17 +99,18 @@ class Transitions:
             velocity = -velocity if at_sender else velocity
         return self._times_kernel(term.vectors(offset, velocity))
 
-    def integrate(self, term: PairTerm, law: Tensor, part: slice = slice(None),
-                  at_sender: bool = False) -> Tensor:
-        """What laws :obj:`[C * P, v, num_transitions, points]` do to the
+    def integrate(self, term: PairTerm, law: Callable[[Tensor], Tensor],
+                  part: slice = slice(None), at_sender: bool = False) -> Tensor:
+        """What a term's laws, :obj:`C * P` of the distance, do to the
         receivers of some choices, or to their senders, :obj:`[C, v,
         num_transitions, Q * D]`."""
         unit_effects = self.unit_effects(term, part, at_sender)
-        law = law.unflatten(0, (-1, unit_effects.size(-1)))
+        value = law(self.distances(term, part, at_sender))
+        value = value.unflatten(0, (-1, unit_effects.size(-1)))
         # Point by point: there are too few for a matrix product.
-        parts = [(law[:, k, ..., p, None], unit_effects[..., p, :, k])
-                 for k in range(law.size(1)) for p in range(law.size(-1))]
-        out = parts[0][0] * parts[0][1]
+        parts = [(value[:, k, ..., p, None], unit_effects[..., p, :, k])
+                 for k in range(value.size(1)) for p in range(value.size(-1))]
+        out: Tensor = parts[0][0] * parts[0][1]
         for force, effect in parts[1:]:
             out += force * effect
         return out
@@ -230,15 +231,12 @@ class ImpulseEvidence(Evidence):
         for start in range(0, distance.size(0), size):
             part = slice(start, start + size)
             for of, law in terms:
-                effect = transitions.integrate(
-                    of, law(transitions.distances(of, part)), part)
-                effect = (effect / self.scale).transpose(0, 1)
-                self.effect[part] += effect
+                effect = transitions.integrate(of, law, part) / self.scale
+                self.effect[part] += effect.transpose(0, 1)
                 if self.even is not None and not of.odd:
-                    other = law(transitions.distances(of, part, True))
-                    other = transitions.integrate(of, other, part, True)
-                    other = (other / self.scale).transpose(0, 1)
-                    self.even[part] += effect + other
+                    other = transitions.integrate(of, law, part, True)
+                    effect += other / self.scale
+                    self.even[part] += effect.transpose(0, 1)
         if 'own-rate' in layer.terms:  # At its best, whatever the graph.
             self.change = _centred(self.change)
             self.effect = _centred(self.effect)

@@ -61,7 +61,7 @@ def test_impulse_and_shift_are_those_along_the_path():
     transitions = make_transitions(x, fully_connected(2))
     first = transitions.choices.receiver == 0
     sign = torch.where(first, 1.0, -1.0).double().view(1, 1, 1)
-    out = sign * transitions.integrate(Central(), law(transitions.distance))
+    out = sign * transitions.integrate(Central(), law)
     # The cubic costs less than a thousandth, and the quadrature is no worse.
     size = effects.abs().max(0).values
     assert ((out[0] - effects).abs() < 1e-3 * size).all()
@@ -106,8 +106,7 @@ def test_changes_agree_with_errors_anew(small_problem):
 def test_laws_are_looked_up_in_parts(systems, monkeypatch):
     batch, layer = Batch.from_data_list(systems[:2]), make_layer()
     transitions = make_transitions(batch.x, batch.edge_index)
-    expected = transitions.integrate(Central(), layer.law(
-        transitions.distance)) / SCALE
+    expected = transitions.integrate(Central(), layer.law) / SCALE
     monkeypatch.setattr(impulses, 'NUM_DISTANCES', 1)
     found = ImpulseEvidence(transitions, layer).effect
     assert torch.equal(found, expected.detach().transpose(0, 1))
