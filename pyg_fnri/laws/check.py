@@ -138,23 +138,22 @@ def check_laws(model: RelationalAutoEncoder, data: Batch) -> LawCheck:
         f'It looks as if {term}.' for term in find_missing_terms(
             fit, channels, observed, layer.candidates())
     ]
-    others = {'without': judged.score(judged.errors(0 * channels))}
     if layer.order == 2 and not smoothed:
         walls: Any = layer.walls
         step = LinearStep(data.x.size(-1)).to(data.x).fit(data.x)
         missed = step.residual(data.y) * step.scale
-        others = {'linear': judged.score(missed / evidence.scale)}
+        ahead = lead('linear', judged.score(missed / evidence.scale))
         known, seen = (bool(torch.cat([of.lower, of.upper]).isfinite().any())
                        for of in (walls, step.walls))
         if seen and not known:
             reasons.append('Particles turn back as if at walls, where the laws '
                            'know of none; check half_width.')
-    for name, other in others.items():
-        ahead = lead(name, other)
-        if not clearly_above(ahead._replace(mean=-ahead.mean)):
-            reasons.append(f'The laws predict no better than none, which leads '
-                           f'by {ahead} nat a feature; check the interval '
-                           f'between two frames.')
+    else:
+        ahead = lead('without', judged.score(judged.errors(0 * channels)))
+    if not clearly_above(ahead._replace(mean=-ahead.mean)):
+        reasons.append(f'The laws predict no better than none, which leads by '
+                       f'{ahead} nat a feature; check the interval between two '
+                       f'frames.')
     for name, setting, words in (
         ('one_way', 'undirected',
          'Some interactions seem to be one-way, as directed graphs'),
