@@ -6,6 +6,7 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import unbatch_edge_index
 
 from pyg_fnri.inference.refine import ANNEALING, refine
 from pyg_fnri.inference.search import Refined
@@ -102,8 +103,6 @@ def _candidates(data: Data) -> Iterable[tuple[int, Tensor]]:
     within it."""
     if data.get('batch') is None:
         return [(data.x.size(0), data.edge_index)]
-    size = data.batch.bincount()
-    owner = data.batch[data.edge_index[1]]
-    local = data.edge_index - (size.cumsum(0) - size)[owner]
-    num_edges = owner.bincount(minlength=len(size)).tolist()
-    return zip(size.tolist(), local.split(num_edges, dim=1))
+    sizes = data.batch.bincount().tolist()
+    return zip(sizes, unbatch_edge_index(data.edge_index, data.batch,
+                                         len(sizes)))
