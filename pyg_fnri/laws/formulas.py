@@ -166,10 +166,7 @@ def _fit(shape: _Shape, r: Tensor, f: Tensor,
     axes = [at if place else numbers for place in shape.is_distance]
     if shape.text.startswith('a sin'):
         axes[0] = math.pi * torch.arange(1, 13).to(r) / (r.max() - r.min())
-    p = torch.cartesian_prod(
-        *axes).reshape(-1, len(axes)) if axes else (r.new_zeros(1, 0))
-    p = torch.cat([torch.ones_like(p[:, :1]) if axes else r.new_ones(1, 1), p],
-                  dim=1)
+    p = torch.cartesian_prod(r.new_ones(1), *axes).view(-1, 1 + len(axes))
     unit = predict(p)
     p[:, 0] = (unit @ target) / unit.square().sum(-1).clamp(min=1e-300)
     damping = p.new_full((len(p), ), 1e-2)
