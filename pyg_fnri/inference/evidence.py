@@ -96,9 +96,6 @@ class Evidence(ABC):
         is unknown of each, such as its mass, at its best for each graph."""
         return errors
 
-    def settle(self, channels: Tensor) -> None:
-        """Fits what else is unknown of each particle to a graph."""
-
 
 class DecoderEvidence(Evidence):
     """The evidence of any decoder, in units of the residual of a linear step.
@@ -132,7 +129,6 @@ class DecoderEvidence(Evidence):
             changed = channels.clone()
             changed[members] = option
             tried.append(self.errors(changed))
-        receiver = self.choices.receiver[members]
-        sender = self.choices.sender[members]
-        return (torch.stack([out[receiver] for out in tried],
-                            1), torch.stack([out[sender] for out in tried], 1))
+        out = torch.stack(tried, 1)  # [num_nodes, M, num_transitions, F]
+        return (out[self.choices.receiver[members]],
+                out[self.choices.sender[members]])

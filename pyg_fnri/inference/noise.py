@@ -79,8 +79,7 @@ class DecorrelatedEvidence(ImpulseEvidence):
         self.factor, self.log_scale = factor, factor[:, :, 0].log()
         self.change = solve(factor,
                             evidence.change * transitions.valid.unsqueeze(-1))
-        on_receiver, on_sender = evidence.effects(
-            torch.arange(choices.edge.numel(), device=choices.edge.device))
+        on_receiver, on_sender = evidence.effects(slice(None))
         # Of 1 kg: masses may still change.
         at_receiver, at_sender = transitions.factors(slice(None))
         self.on_receiver = solve(factor[choices.receiver],
