@@ -257,9 +257,6 @@ def _judge(model: RelationalAutoEncoder, data: Batch) -> _Judged:
     evidence = ImpulseEvidence(later, fit.layer)
     acts = (evidence.effect.abs().amax(-1)
             > MAX_UNEXPLAINED) & unseen.unsqueeze(-1)
-    acts, choices = acts.any(1), later.choices
-    for end, part in ((choices.receiver, acts),
-                      (choices.sender, acts & choices.mutual.unsqueeze(-1))):
-        later.valid = later.valid & (scatter(part.long(), end, dim=0,
-                                             dim_size=len(later.valid)) == 0)
+    acts = acts.any(1).to(channels)
+    later.valid = later.valid & (later.sum_at_particles(acts, acts) == 0)
     return _Judged(fit, evidence, channels, unseen)
