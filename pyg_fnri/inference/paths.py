@@ -196,7 +196,6 @@ def noise_of_positions(slip: Tensor, valid: Tensor) -> Tensor:
     return noise
 
 
-@torch.no_grad()
 def _slope(change: Tensor, expected: Tensor) -> tuple[float, float]:
     """The change over that expected, robustly, and the share of typical changes
     that this leaves."""

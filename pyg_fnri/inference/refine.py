@@ -199,7 +199,6 @@ def _refine_by_restarts(search: GraphSearch, evidence: ImpulseEvidence,
     last_number = torch.full_like(best_cost, num_restarts)
     last_number[unit] *= (SMALL / width).clamp(max=1)[search.system]
     for number in range(num_restarts):
-        # Every other start only sweeps.
         tried = ~settled & (number < last_number)
         if number % 2:
             tried &= small

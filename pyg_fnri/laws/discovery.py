@@ -124,7 +124,6 @@ def _can_be_straight(fit: LawFit) -> bool:
             and fit.search.options.size(0) == 2)
 
 
-@torch.no_grad()
 def _start_straight(fit: LawFit, generator: torch.Generator,
                     annealing: Sequence[AnnealingStep]) -> None:
     """Fits laws and graphs to each other, from the laws that are straight

@@ -77,7 +77,6 @@ class Finding(NamedTuple):
         return f'{what} ({self.size:.0%} of typical forces)'
 
 
-@torch.no_grad()
 def find_missing_terms(fit: LawFit, channels: Tensor, seen: Tensor,
                        names: Iterable[str]) -> list[Finding]:
     """Those of some terms that laws lack in at least two systems with graphs

@@ -40,7 +40,6 @@ class Step(NamedTuple):
     kept: bool
 
 
-@torch.no_grad()
 def select_terms(
     pilot: Pilot, best: Candidate, names: Sequence[str],
     annealing: Sequence[AnnealingStep], max_starts: int = 5,
