@@ -132,6 +132,9 @@ class EquivariantConv(MultiplexMessages):
             raise ValueError(f"Expected positions and as many velocities, but "
                              f"got {in_channels} features, {out_channels} to "
                              f"predict; take MultiplexConv.")
+        if self.flow != 'source_to_target':  # Graphs follow from messages.
+            raise ValueError(f"Expected flow 'source_to_target', but got "
+                             f"'{self.flow}'; flip edge_index.")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.lin_own = torch.nn.Linear(in_channels, out_channels)

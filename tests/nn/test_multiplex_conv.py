@@ -73,3 +73,8 @@ def test_equals_its_equation():
 def test_needs_positions_and_velocities(sizes):
     with pytest.raises(ValueError, match='take MultiplexConv'):
         EquivariantConv(*sizes, edge_dim=2)
+
+
+def test_graphs_follow_from_messages_of_one_flow_alone():
+    with pytest.raises(ValueError, match='flip edge_index'):
+        EquivariantConv(4, 4, edge_dim=2, flow='target_to_source')
