@@ -135,7 +135,7 @@ RIGHT = {
         hour=CLOCK.dt.strftime('%H:%M:%S.%f')).drop(columns='time')),
         dict(time=['day', 'hour'])),
     'milliseconds': (text('x.csv', FRAME.assign(time=1000 * FRAME.time)), {}),
-    'velocities': (text('x.csv', MOVING), {}),
+    'velocities': (text('x.csv', MOVING[[*MOVING][::-1]]), {}),
     'chain and residue': (text('x.csv', FRAME.assign(
         chain='A', residue=FRAME.particle).drop(columns='particle')),
         dict(particle=['chain', 'residue'])),
