@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from pyg_fnri.losses import draw_frames, gaussian_nll, huber_nll, kl_divergence
+from pyg_fnri.losses import draw_frames, gaussian_nll, huber_nll
 
 
 def test_gaussian_equals_the_authors(reference):
@@ -39,19 +39,6 @@ def test_huber_grows_linearly_for_large_errors():
     ]
     # In units of the scale, |e| - 1/2.
     assert nll == pytest.approx([5.0, 15.0, 25.0, 995.0])
-
-
-def test_losses_do_not_depend_on_the_size_of_the_batch():
-    # Twice the particles and edges, alike: the same loss.
-    prediction, target = torch.randn(2, 5, 7, 4)
-    kl, scale = torch.rand(20, 2), torch.rand(4) + 0.1
-    twice = torch.cat([prediction] * 2), torch.cat([target] * 2)
-    torch.testing.assert_close(gaussian_nll(*twice, 0.1),
-                               gaussian_nll(prediction, target, 0.1))
-    torch.testing.assert_close(huber_nll(*twice, scale, 0.1),
-                               huber_nll(prediction, target, scale, 0.1))
-    torch.testing.assert_close(kl_divergence(torch.cat([kl, kl]), 10),
-                               kl.sum() / 5)
 
 
 @pytest.mark.parametrize('size', [(5, 1, 4), (5, 4)])

@@ -5,8 +5,8 @@ import pytest
 
 from pyg_fnri.simulation import (Charge, FiniteSpring, SoftCharge, Spring,
                                  graph_keys)
-from pyg_fnri.simulation.forces import (SYSTEMS_PER_STREAM, draw_interactions,
-                                        draw_positions, draw_velocities)
+from pyg_fnri.simulation.forces import (draw_interactions, draw_positions,
+                                        draw_velocities)
 
 
 @pytest.mark.parametrize('force, distance, expected',
@@ -75,16 +75,6 @@ def test_a_position_beyond_a_wall_is_reflected():
     assert np.allclose(boxed[once], 1.4 - free[once])
     twice = free < -2.1
     assert twice.any() and np.allclose(boxed[twice], free[twice] + 2.8)
-
-
-def test_more_systems_leave_the_first_as_they_are():
-    few, many = SYSTEMS_PER_STREAM + 3, 3 * SYSTEMS_PER_STREAM + 1
-    forces = [Spring(), Charge()]
-    for draw in (lambda n: draw_positions(7, (n, 5, 2), 0.5, 5.0),
-                 lambda n: draw_velocities(7, (n, 5, 2), 0.5),
-                 lambda n: draw_interactions(7, forces, n, 5)):
-        assert len(draw(few)) == few
-        assert (draw(few) == draw(many)[:few]).all()
 
 
 def test_systems_forces_and_seeds_have_streams_of_their_own():
