@@ -232,23 +232,17 @@ def record_beads(condition: Condition, seed: int) -> Data:
 
 def observe(data: Data, condition: Condition, noise: Tensor,
             generator: torch.Generator) -> Data:
-    """With noise; of positions alone with velocities as tables derive them."""
-    out = add_noise(data, noise, generator)
-    for key in ('x', 'y') if condition.positions_alone else ():
-        if key in out:
-            position = out[key].chunk(2, dim=-1)[0]
-            velocity, = torch.gradient(position, spacing=condition.interval,
-                                       dim=1, edge_order=2)
-            out[key] = torch.cat([position, velocity], dim=-1)
-    return out
-
-
-def add_noise(data: Data, noise: Tensor, generator: torch.Generator) -> Data:
-    """Independent Gaussian noise of a standard deviation per feature."""
+    """With independent Gaussian noise of a standard deviation per feature; of
+    positions alone with velocities as tables derive them."""
     out = data.clone()
     for key in ('x', 'y') if 'y' in data else ('x', ):
         drawn = torch.randn(data[key].size(), generator=generator)
         out[key] = data[key] + noise * drawn
+        if condition.positions_alone:
+            position = out[key].chunk(2, dim=-1)[0]
+            velocity, = torch.gradient(position, spacing=condition.interval,
+                                       dim=1, edge_order=2)
+            out[key] = torch.cat([position, velocity], dim=-1)
     return out
 
 

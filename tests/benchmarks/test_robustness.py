@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from matplotlib.figure import Figure
-from robustness import (STANDARD, Condition, add_noise, batch_of, main, observe,
+from robustness import (STANDARD, Condition, batch_of, main, observe,
                         open_systems, points_of, read, record_beads)
 from tables import load
 from torch_geometric.data import Data
@@ -44,7 +44,7 @@ def test_failed_points_have_no_figures(tmp_path):
 def test_noise_is_independent_and_of_its_size():
     data = Data(x=torch.zeros(50, 40, 4), y=torch.zeros(50, 40, 4))
     noise = torch.tensor([0.1, 0.2, 0., 3.])
-    out = add_noise(data, noise, torch.Generator().manual_seed(0))
+    out = observe(data, Condition(), noise, torch.Generator().manual_seed(0))
     for key in ('x', 'y'):
         torch.testing.assert_close(out[key].flatten(0, 1).std(0), noise,
                                    rtol=0.1, atol=0.)
