@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from tables import load, make_parser, publish, run_study
 from torch_geometric.data import Batch
-from verdicts import turned
+from verdicts import pair_offsets, turned
 
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.laws import HALF_WIDTH, fit_force_laws, law_covariance
@@ -62,8 +62,7 @@ def simulate(seed: int, num_systems: int, num_frames: int) -> Batch:
 
     def slope(x: np.ndarray) -> np.ndarray:
         position, velocity = np.split(x, 2, axis=-1)
-        offset = position[:, :, None] - position[:, None]
-        distance = np.sqrt((offset**2).sum(-1) + np.eye(5))
+        offset, distance = pair_offsets(position)
         pull = sum(joined[:, k] * force.magnitude(distance)
                    for k, force in enumerate(FORCES)) / distance
         speed = np.linalg.norm(velocity, axis=-1, keepdims=True)
