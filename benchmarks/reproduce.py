@@ -83,12 +83,6 @@ PARAMETERS: dict[str, dict[str, tuple[int, int]]] = {
         'sfnri': (710_403, 337_924)
     }
 }
-#: K as printed there, (2, 2) for 2+2; of sfNRI
-#: the number of its sigmoids, one for each layer of two types.
-EDGE_TYPES: dict[str, dict[str, tuple[int, ...]]] = {
-    'springs_charges': dict(nri=(4, ), fnri=(2, 2), sfnri=(2, )),
-    'springs_charges_fsprings': dict(nri=(8, ), fnri=(2, 2, 2), sfnri=(3, ))
-}
 #: Data sets, models and regimes of a table or figure.
 PARTS: dict[str, tuple[list[str], list[str], list[str]]] = {
     '1': (PAPER, list(MODELS), ['learned', 'supervised']),
@@ -398,7 +392,9 @@ def parameter_table(dataset: str) -> pd.DataFrame:
             sum(p.numel() for p in part.parameters())
             for part in (built.encoder, built.decoder)
         ]
-        types = '+'.join(map(str, EDGE_TYPES[dataset][model]))
+        types = '+'.join(map(str, built.latent.num_edge_types))
+        if model == 'sfnri':  # A sigmoid for each layer of two types.
+            types = str(built.latent.num_logits)
         rows[model] = (types, *ours, *published)
     columns = 'K;encoder, ours;decoder, ours;encoder, paper;decoder, paper'
     return pd.DataFrame.from_dict(rows, 'index', columns=columns.split(';'))
