@@ -3,6 +3,7 @@ import math
 
 import pandas as pd
 import pytest
+from filelock import FileLock
 from tables import make_parser, markdown, mean_text, means, run_study
 
 
@@ -59,7 +60,15 @@ def test_cells_are_measured_once(study, tmp_path):
 
 def test_cells_are_chosen_by_patterns(study, capsys):
     assert study('--list', '--cell', '*-0') == ([], 0)
-    assert capsys.readouterr().out.count('--cell') == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[3] for line in lines] == ["'a-0'", "'b-0'"]
+    assert all(line.endswith('--scale laptop') for line in lines)
     assert study('--cell', '*-0') == (['a-0', 'b-0'], 1)
     with pytest.raises(SystemExit, match='no cell c'):
         study('--cell', 'c')
+
+
+def test_another_process_is_left_alone(study, tmp_path, capsys):
+    with FileLock(tmp_path / 'a-0.lock'):
+        assert study('--cell', 'a-0') == ([], 1)
+    assert 'another process is at it' in capsys.readouterr().out
