@@ -1,4 +1,7 @@
 """Simulated systems, and models that start from a given guess."""
+import itertools
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -21,6 +24,16 @@ LAWS = {
     'fnri': [SPRING, CHARGE],
     'sfnri': [SPRING, CHARGE]
 }
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@cache
+def batches(kind, num_systems=32):
+    """Systems of a kind to fit laws to, and others."""
+    return tuple(kind.systems(num_systems, seed, 0.0) for seed in (1, 2))
 
 
 def second_order(trajectories, choices, interval, half_width=None, mass=None):
@@ -151,6 +164,12 @@ def flip():
 def share_right(edge_type, truth):
     """Edges of which all layer-graphs are right."""
     return (edge_type == truth).all(-1).double().mean().item()
+
+
+def share_in_any_order(edge_type, truth):
+    """The same in the best order of the layers."""
+    orders = itertools.permutations(range(truth.size(1)))
+    return max(share_right(edge_type[:, order], truth) for order in orders)
 
 
 def search_problem(model, data, mass=None):

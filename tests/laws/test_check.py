@@ -1,18 +1,17 @@
 import pytest
 import torch
-from misspecified_batches import Misspecified, batches
+from known_laws import LAWS, batches
+from outside_assumptions import CASES
 from torch_geometric.data import Batch
+from verdicts import TWO
 
 from pyg_fnri.laws import check_laws
 from pyg_fnri.nn import ForceLaw, ForceLawDecoder, RolloutDecoder
-from pyg_fnri.simulation import Charge, Spring
 
 
-def true_decoder(model, forces, half_width=None):
-    law = ForceLaw(len(forces))
-    for channel, force in enumerate(forces):
-        law.value.data[channel] = torch.from_numpy(
-            force.magnitude(law.knots.numpy()))
+def true_decoder(model, laws=TWO, half_width=None):
+    law = ForceLaw(len(laws))
+    law.value.data.copy_(torch.stack([true(law.knots) for true in laws]))
     layer = ForceLawDecoder(law, model.scaling, half_width=half_width)
     layer.scale.copy_(torch.tensor([1e-3, 1e-3, 0.02, 0.02]))
     return RolloutDecoder(layer)
@@ -21,22 +20,21 @@ def true_decoder(model, forces, half_width=None):
 @pytest.fixture
 def check(make_model):
     """Checks true laws, changed or not, which start from true graphs."""
-    def check(data, change_laws=None, half_width=None,
-              forces=Misspecified().forces, **kwargs):
+    def check(data, change_laws=None, half_width=None, laws=TWO, **kwargs):
         torch.manual_seed(0)
         label = data.edge_label if 'guess' not in data else data.guess
-        laws = make_model(label, **kwargs)
-        laws.decoder = true_decoder(laws, forces, half_width)
+        model = make_model(label, **kwargs)
+        model.decoder = true_decoder(model, laws, half_width)
         if change_laws is not None:
-            change_laws(laws.decoder.layer)
-        return check_laws(laws.to(data.x.dtype), data)
+            change_laws(model.decoder.layer)
+        return check_laws(model.to(data.x.dtype), data)
 
     return check
 
 
 @pytest.fixture(scope='module')
 def lawful():
-    return batches(Misspecified(), 10)[1]
+    return batches(CASES['lawful'].kind, 10)[1]
 
 
 def noisy(data, share):
@@ -59,7 +57,7 @@ def test_true_laws_hold(check, lawful):
 
 
 def test_friction_is_missed(check):
-    _, data = batches(Misspecified(term='friction'), 10)
+    _, data = batches(CASES['friction'].kind, 10)
     result = check(data)
     assert not result.holds and 'do NOT hold' in str(result)
     assert any('depend on velocity' in reason for reason in result.reasons)
@@ -69,8 +67,7 @@ def test_friction_is_missed(check):
 def test_walls_that_laws_do_not_know(check, simulate_systems):
     data = Batch.from_data_list(simulate_systems(32, 5, box_half_width=1.5))
     data.y, data.x = data.x[:, 24:], data.x[:, :25]
-    known, unknown = (check(data, half_width=half_width,
-                            forces=[Spring(), Charge()])
+    known, unknown = (check(data, half_width=half_width, laws=LAWS['fnri'])
                       for half_width in (1.5, None))
     assert known.holds, known
     assert any('half_width' in reason for reason in unknown.reasons)
@@ -98,7 +95,7 @@ def test_noise_is_not_held_against_laws(check, lawful):
 
 @pytest.mark.slow
 def test_noise_does_not_hide_what_is_missing(check):
-    _, data = batches(Misspecified(term='trap'), 16)
+    _, data = batches(CASES['trap'].kind, 16)
     assert not check(noisy(data, 0.01)).holds
 
 
@@ -108,7 +105,7 @@ def test_one_way_interactions_are_told(check, lawful, make_model):
     kept = torch.rand(data.num_edges, 1) < 0.7
     data.edge_label = data.edge_label * kept
     truth = make_model(data.edge_label, undirected=False, half_width=None)
-    truth.decoder = true_decoder(truth, Misspecified().forces)
+    truth.decoder = true_decoder(truth)
     path = truth.predict_trajectory(data, 49, data.edge_label)
     data.x, data.y = path[:, :25], path[:, 25:]
     undirected, directed = (check(data, undirected=undirected)
@@ -144,15 +141,15 @@ def test_double_precision_and_no_use_of_labels(check, systems):
     data = Batch.from_data_list(systems[:4])
     data.x, data.y = data.x.double(), data.y.double()
     data.guess = data.edge_label
-    first = check(data, forces=[Spring(), Charge()], half_width=5.0)
+    first = check(data, laws=LAWS['fnri'], half_width=5.0)
     data.edge_label = 1 - data.edge_label
-    second = check(data, forces=[Spring(), Charge()], half_width=5.0)
+    second = check(data, laws=LAWS['fnri'], half_width=5.0)
     assert first.numbers == pytest.approx(second.numbers)
 
 
 def test_systems_that_share_no_graph_are_told(make_model, lawful):
     model = make_model(lawful.edge_label)
-    model.decoder = true_decoder(model, Misspecified().forces)
+    model.decoder = true_decoder(model)
     model.latent.shared = True
     result = check_laws(model, lawful)
     assert result.numbers['apart'] < result.numbers['laws'] - 1

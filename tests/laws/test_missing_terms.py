@@ -1,10 +1,11 @@
 import math
 
-import numpy as np
 import pytest
 import torch
-from misspecified_batches import Misspecified, batches
+from known_laws import batches, generator
+from outside_assumptions import CASES
 from torch_geometric.data import Batch
+from verdicts import TWO, Kind, plus
 
 from pyg_fnri.data import from_trajectory
 from pyg_fnri.inference import refine
@@ -42,19 +43,16 @@ def test_shapes_of_laws_by_channel_push_both_ends(make_model):
 
 
 @pytest.mark.parametrize(
-    'system, name',
-    [(Misspecified(term='friction'), 'drag'),
-     pytest.param(Misspecified(term='magnetic'), 'turning',
-                  marks=pytest.mark.slow),
-     pytest.param(Misspecified(term='transverse'), 'transverse',
-                  marks=pytest.mark.slow),
-     pytest.param(Misspecified(term='trap'), 'field', marks=pytest.mark.slow),
-     pytest.param(Misspecified(term='masses'), 'response',
-                  marks=pytest.mark.slow)])
-def test_what_is_missing_is_named(make_model, system, name):
-    train, val = batches(system, 16 if name == 'drag' else 32)
+    'case, name',
+    [('friction', 'drag'),
+     pytest.param('magnetic', 'turning', marks=pytest.mark.slow),
+     pytest.param('transverse', 'transverse', marks=pytest.mark.slow),
+     pytest.param('trap', 'field', marks=pytest.mark.slow),
+     pytest.param('masses', 'response', marks=pytest.mark.slow)])
+def test_what_is_missing_is_named(make_model, case, name):
+    train, val = batches(CASES[case].kind, 16 if name == 'drag' else 32)
     model = make_model(train.edge_label, laws=False, half_width=None)
-    fit_force_laws(model, train, torch.Generator().manual_seed(0))
+    fit_force_laws(model, train, generator())
     other = make_model(val.edge_label, half_width=None)
     other.decoder = model.decoder
     edge_type = refine(other, val, num_restarts=0).edge_type
@@ -63,14 +61,14 @@ def test_what_is_missing_is_named(make_model, system, name):
     assert Term.known[name].what in str(first)
 
 
-def find_with_true_laws(make_model, system, unit=1.0):
-    _, val = batches(system, 16)
+def find_with_true_laws(make_model, kind, unit=1.0):
+    _, val = batches(kind, 16)
     data = val.clone()
     data.x, data.y = unit * val.x, unit * val.y
     model = make_model(val.edge_label, half_width=None)
     layer = model.decoder.layer
-    table = [f.magnitude(layer.law.knots.numpy()) for f in system.forces]
-    layer.law.value.data.copy_(unit * torch.from_numpy(np.stack(table)))
+    true = torch.stack([law(layer.law.knots) for law in TWO])
+    layer.law.value.data.copy_(unit * true)
     layer.law.rescale(unit)
     layer.scale *= unit
     return missing_from_laws(model, data, val.edge_label), val
@@ -78,16 +76,19 @@ def find_with_true_laws(make_model, system, unit=1.0):
 
 def test_twice_the_friction_is_twice_the_finding_in_any_unit(make_model):
     sizes = []
+    kinds = {
+        rate: Kind(TWO, plus(lambda now, rate=rate: -rate * now.velocity))
+        for rate in (0.05, 0.1)
+    }
     for rate, unit in ((0.05, 1.0), (0.1, 1.0), (0.1, 1e-5), (0.1, 1e4)):
-        (finding, *_), val = find_with_true_laws(
-            make_model, Misspecified(term='friction', friction=rate), unit)
+        (finding, *_), val = find_with_true_laws(make_model, kinds[rate], unit)
         assert finding.name == 'drag'
         speed = val.y.chunk(2, -1)[1].abs().mean()
         sizes.append(finding.size / speed.item())
         assert sizes[-1] == pytest.approx(0.1 * rate / 0.02, rel=0.1)
     assert sizes[2:] == pytest.approx([sizes[1]] * 2, rel=1e-3)
     for unit in (1.0, 1e-5, 1e4):
-        assert find_with_true_laws(make_model, Misspecified(), unit)[0] == []
+        assert find_with_true_laws(make_model, Kind(TWO), unit)[0] == []
 
 
 def test_mean_and_its_standard_error():
