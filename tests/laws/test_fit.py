@@ -285,7 +285,7 @@ def test_systems_of_different_size(simulate_systems, make_model, flip):
 
 
 def test_laws_depend_on_frames_and_the_generator_alone(systems, make_model):
-    batch = Batch.from_data_list(systems[:16])
+    batch = Batch.from_data_list(systems[:10])
     batch.x, batch.y = batch.x[:, :25], batch.y[:, :25]
 
     def laws(seed=0, **change):
