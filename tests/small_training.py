@@ -23,11 +23,11 @@ def build(train, **kwargs):
 
 
 def make_trainer(max_steps, **kwargs):
-    return pl.Trainer(accelerator='cpu', max_steps=max_steps, max_epochs=-1,
-                      logger=False, enable_checkpointing=False,
-                      enable_progress_bar=False, enable_model_summary=False,
-                      num_sanity_val_steps=0, val_check_interval=max_steps,
-                      check_val_every_n_epoch=None, **kwargs)
+    quiet = dict(accelerator='cpu', max_epochs=-1, logger=False,
+                 enable_checkpointing=False, enable_progress_bar=False,
+                 enable_model_summary=False, num_sanity_val_steps=0,
+                 check_val_every_n_epoch=100)
+    return pl.Trainer(max_steps=max_steps, **{**quiet, **kwargs})
 
 
 def fit(module, systems, max_steps=3, ckpt_path=None):

@@ -117,29 +117,28 @@ def test_the_last_checkpoint_is_whole_or_the_one_before(train, tmp_path,
         except OSError:
             raise RuntimeError("unexpected pos")
 
-    def fit(**kwargs):
-        trainer = pl.Trainer(
-            accelerator='cpu', max_epochs=-1, logger=False,
-            enable_progress_bar=False, enable_model_summary=False, callbacks=[
+    def fit(max_steps):
+        trainer = quiet_trainer(
+            max_steps, enable_checkpointing=True, callbacks=[
                 MovableCheckpoint(tmp_path, 'last', every_n_train_steps=2,
                                   enable_version_counter=False)
-            ], **kwargs)
+            ])
         trainer.fit(build(train), SystemLoader(train, 16),
                     ckpt_path=tmp_path / 'last.ckpt' if resumed else None)
 
     resumed = False
-    fit(max_steps=2)
+    fit(2)
     old = (tmp_path / 'last.ckpt').read_bytes()
     resumed = True
     with monkeypatch.context() as patch:
         patch.setattr(torch, 'save', half)
         with pytest.raises(OSError, match='last.ckpt. .No space.; make room'):
-            fit(max_steps=4)
+            fit(4)
     assert [path.name for path in tmp_path.iterdir()] == ['last.ckpt']
     assert (tmp_path / 'last.ckpt').read_bytes() == old
     (tmp_path / 'last.ckpt').write_bytes(old[:-9_000] + b'?' + old[-8_999:])
     with pytest.raises(ValueError, match='Cannot load .*last.ckpt'):
-        fit(max_steps=4)
+        fit(4)
 
 
 def test_other_files_are_refused(trained, tmp_path):
