@@ -28,12 +28,9 @@ DOCUMENTS = sorted(
     for path in ROOT.glob(pattern))
 TEXTS = {name: (ROOT / name).read_text() for name in DOCUMENTS}
 GALLERY = sorted(path.stem for path in pages.GALLERY.glob('*.py'))
-#: Pages that take more than a few seconds at small sizes too, packages that
-#: pages need, and documents whose code makes data sets in full.
-SLOW = {
-    'fish', 'friction', 'kuramoto', 'own_csv', 'own_force', 'planets', 'soccer',
-    'springs_charges', 'unknown_laws'
-}
+#: Pages that tests of their own run, packages that pages need, and documents
+#: whose code makes data sets in full.
+TESTED = {'own_gnn', 'planets'}
 FULL = {'datasets/README.md'}
 PACKAGES = {
     'planets': ['de421'],
@@ -111,14 +108,10 @@ def test_code_runs(run, name):
     run(re.sub(r'\W', '_', name), python_blocks(TEXTS[name]))
 
 
-@pytest.mark.parametrize('name', [
-    pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW))
-    for name in GALLERY
-])
+@pytest.mark.slow
+@pytest.mark.parametrize('name', [n for n in GALLERY if n not in TESTED])
 def test_pages_run(run, name):
-    page = run_page(run, name, pages.small)
-    for picture, _ in pages.PICTURE.findall(page.text):
-        assert Path(picture).exists() or picture == 'friction.png'
+    run_page(run, name, pages.small)
 
 
 def run_page(run, name, change=str):
@@ -126,7 +119,8 @@ def run_page(run, name, change=str):
         pytest.importorskip(package)
     text = (pages.GALLERY / f'{name}.py').read_text()
     page = run(name, change(text))
-    page.text = text
+    for picture, _ in pages.PICTURE.findall(text):
+        assert Path(picture).exists() or picture == 'friction.png'
     return page
 
 
