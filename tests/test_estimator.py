@@ -278,7 +278,7 @@ def test_each_system_has_the_graph_of_its_own(module, estimator):
         assert rows.type.tolist() == expected.flatten().tolist()
         chosen = [q.max(-1).values for q in module.model.posterior(data)]
         np.testing.assert_allclose(rows.probability,
-                                   torch.stack(chosen, -1).flatten(), rtol=1e-3)
+                                   torch.stack(chosen, -1).flatten(), rtol=1e-5)
     assert [data.num_edges for data in result.data] == [6, 20, 2]
     # All are parts of one network.
     network = result.network()

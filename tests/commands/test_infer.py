@@ -1,10 +1,6 @@
-from dataclasses import replace
-
 import networkx as nx
 import pandas as pd
 import pytest
-
-from pyg_fnri.training import build_module, load_checkpoint, save_checkpoint
 
 RESULTS = {
     'edges.csv', 'graphs.graphml', 'graph.png', 'heatmap.png', 'model.ckpt',
@@ -59,25 +55,6 @@ def test_results_are_replaced_on_demand_only(script, arguments, write_table,
     short = write_table(tmp_path / 'short.csv', [2])
     script.main([*arguments, short, '--overwrite'])
     assert read(tmp_path / 'graphs')['edges.csv'] != before['edges.csv']
-
-
-def test_data_that_do_not_fit_are_refused(script, arguments, write_table,
-                                          tmp_path):
-    data = write_table(tmp_path / 'new.csv', [3], num_steps=7)
-    with pytest.raises(SystemExit, match='looks at 8 frames') as error:
-        script.main([*arguments, '--data', data])
-    assert '\n' not in str(error.value)
-    assert not (tmp_path / 'graphs').exists()
-
-
-def test_encoders_alone_predict_nothing(script, arguments, own_run, own_table,
-                                        tmp_path):
-    config = load_checkpoint(str(own_run / 'best.ckpt')).config
-    half = str(tmp_path / 'half.ckpt')
-    save_checkpoint(build_module(replace(config, regime='supervised')), half)
-    script.main([*arguments, own_table, '--checkpoint',
-                 half])  # Graphs, but nothing to predict with.
-    assert set(read(tmp_path / 'graphs')) == RESULTS - {'trajectories.png'}
 
 
 def test_systems_of_the_same_particles_share_a_graph(script, arguments,

@@ -34,13 +34,3 @@ def test_own_data(script, own_root, own_table, tmp_path, capsys):
     config = torch.load(out / '2-2-seed-0' / 'best.ckpt',
                         weights_only=True)['config']
     assert 'interactions' not in config['data']['files']
-
-
-def test_simulated_data(script, tiny_arguments, tmp_path):
-    script.main([
-        *tiny_arguments, '--recipe', 'quick', '--candidates', '2,2', '--seeds',
-        '0', '--out',
-        str(tmp_path)
-    ])
-    table = pd.read_csv(tmp_path / 'selection.csv')
-    assert table['edge_accuracy'].between(0, 1).all()
