@@ -13,7 +13,8 @@ from pyg_fnri.inference.paths import hermite_path
 from pyg_fnri.inference.search import GraphSearch
 from pyg_fnri.nn import (CategoricalLatent, ForceLaw, ForceLawDecoder,
                          MultiplexConv, RelationalAutoEncoder, RolloutDecoder,
-                         SigmoidLatent, StandardScaling, Walls)
+                         SigmoidLatent, StandardScaling, UniformEncoder, Walls)
+from pyg_fnri.nn.rate_law import rate_laws
 from pyg_fnri.simulation import Charge, Spring, simulate
 from pyg_fnri.transforms import SplitTrajectory
 
@@ -75,6 +76,20 @@ def overdamped(num_systems, seed=0):
         split(from_trajectory(*system))
         for system in zip(x, z[:, None].astype(np.int64))
     ])
+
+
+def of_first_order(system, num_systems, num_features, num_particles=4,
+                   **options):
+    """Some systems, and a model without laws, of directed graphs."""
+    graphs = system.draw_edge_types(0, num_systems, num_particles)
+    x = system.simulate(graphs, 0)[..., :num_features]
+    data = Batch.from_data_list(list(map(from_trajectory, x, graphs)))
+    latent = CategoricalLatent([2], drop_null=True)
+    scaling = StandardScaling(num_features).fit(data.x)
+    layer = rate_laws(1, scaling, interval=0.1, **options)
+    model = RelationalAutoEncoder(UniformEncoder(latent.num_logits), latent,
+                                  RolloutDecoder(layer), scaling)
+    return model, data
 
 
 @pytest.fixture(scope='session')

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from known_laws import LAWS, generator, share_in_any_order
+from known_laws import LAWS, generator, of_first_order, share_in_any_order
 from torch_geometric.data import Batch
 
 from pyg_fnri.data import from_trajectory
@@ -16,7 +16,6 @@ from pyg_fnri.nn import (CategoricalLatent, ForceLaw, ForceLawDecoder,
                          RelationalAutoEncoder, RolloutDecoder, SigmoidLatent,
                          StandardScaling, UniformEncoder)
 from pyg_fnri.nn.latent import all_joint_types
-from pyg_fnri.nn.rate_law import rate_laws
 from pyg_fnri.simulation import (Charge, Kuramoto, LinearNetwork, Spring,
                                  simulate)
 from pyg_fnri.transforms import SplitTrajectory
@@ -157,19 +156,6 @@ def test_the_best_of_all_orders(latent, same):
     out, expected = align(search, state), try_all(search, state)
     assert torch.equal(out.laws, expected.laws)
     assert torch.equal(out.choice, expected.choice)
-
-
-def of_first_order(system, num_systems, num_features, **options):
-    """Some systems of four particles, and a model without laws."""
-    graphs = system.draw_edge_types(0, num_systems, 4)
-    x = system.simulate(graphs, 0)[..., :num_features]
-    data = Batch.from_data_list(list(map(from_trajectory, x, graphs)))
-    latent = CategoricalLatent([2], drop_null=True)
-    scaling = StandardScaling(num_features).fit(data.x)
-    layer = rate_laws(1, scaling, interval=0.1, **options)
-    model = RelationalAutoEncoder(UniformEncoder(latent.num_logits), latent,
-                                  RolloutDecoder(layer), scaling)
-    return model, data
 
 
 def test_phases_alone_tell_who_is_coupled():
