@@ -1,6 +1,8 @@
 """The commands as modules, and what a tiny run of them leaves."""
-import importlib.util
+from importlib import import_module
 from pathlib import Path
+from runpy import run_path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,16 +18,12 @@ def quick(laws_sought_briefly):
 
 @pytest.fixture(scope='session')
 def load_script():
-    """Imports a command, or a script such as `examples/make_example`, by name;
-    `script.main([...])` then runs it."""
+    """Imports a command, or a script such as `examples/compare_graphs`, by its
+    name; `script.main([...])` then runs it."""
     def load(name):
         if '/' not in name:
-            return importlib.import_module(f'pyg_fnri.commands.{name}')
-        spec = importlib.util.spec_from_file_location(name,
-                                                      SCRIPTS / f'{name}.py')
-        script = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(script)
-        return script
+            return import_module(f'pyg_fnri.commands.{name}')
+        return SimpleNamespace(**run_path(str(SCRIPTS / f'{name}.py')))
 
     return load
 
