@@ -207,7 +207,7 @@ def test_windows_are_systems_of_equal_length(open_table):
     assert open_table(table(2), velocity=())[0].x.shape == (3, 2, 2)
 
 
-def test_oscillators_tell_the_time_step(open_table):
+def test_oscillators_tell_the_time_step(open_table, uncompiled_kuramoto):
     system = Kuramoto(num_frames=20)
     x = system.simulate(system.draw_edge_types(0, 4, 3), 0)
     dataset = open_table([from_trajectory(of) for of in x])

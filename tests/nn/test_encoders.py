@@ -93,6 +93,7 @@ def test_particles_at_one_place_give_numbers(shake):
     assert x.grad.isfinite().all()
 
 
+@pytest.mark.slow
 def test_compiles_to_one_graph(shake, system, assert_one_graph):
     assert_one_graph(shake(make(MLPEncoder)), *system)
 
