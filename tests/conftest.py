@@ -118,7 +118,6 @@ def laws_sought_briefly():
         for module in (pyg_fnri.laws.fit, pyg_fnri.laws.starts,
                        pyg_fnri.laws.check):
             patch.setattr(module, 'NUM_RESTARTS', 2)
-        patch.setattr(REFINE, 'NUM_FITS', 1)
         patch.setattr(REFINE, 'WIDENING', (10.0, 3.0, 1.0))
         for module in (pyg_fnri.laws, pyg_fnri.training.em):
             patch.setattr(module, 'discover_force_laws', brief)

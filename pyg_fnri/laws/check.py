@@ -96,10 +96,13 @@ def check_laws(model: RelationalAutoEncoder, data: Batch) -> LawCheck:
     reasons: list[str] = []
     remarks: list[str] = []
 
-    def lead(name: str, other: Tensor, score: Tensor = score) -> Estimate:
-        """By how much others are more likely than the laws."""
+    def lead(name: str, other: Tensor,
+             score: Tensor = score) -> Optional[Estimate]:
+        """By how much others are more likely than the laws; None if fewer than
+        two systems tell."""
         numbers[name] = other.nanmean().item()
-        return mean_of_systems((score - other)[(score - other).isfinite()])
+        ahead = (score - other)[(score - other).isfinite()]
+        return mean_of_systems(ahead) if len(ahead) > 1 else None
 
     left = evidence.errors(channels)
     forces = evidence.change * transitions.valid.unsqueeze(-1) - left
@@ -150,7 +153,10 @@ def check_laws(model: RelationalAutoEncoder, data: Batch) -> LawCheck:
                            'know of none; check half_width.')
     else:
         ahead = lead('without', judged.score(judged.errors(0 * channels)))
-    if not clearly_above(ahead._replace(mean=-ahead.mean)):
+    if ahead is None:
+        reasons.append('Hardly a frame held out tells of forces; record more '
+                       'frames.')
+    elif not clearly_above(ahead._replace(mean=-ahead.mean)):
         reasons.append(f'The laws predict no better than none, which leads by '
                        f'{ahead} nat a feature; check the interval between two '
                        f'frames.')
@@ -169,7 +175,10 @@ def check_laws(model: RelationalAutoEncoder, data: Batch) -> LawCheck:
                 mine = judged.score(judged.errors(channels), valid)
             other = other_way.score(other_way.errors(other_way.channels), valid)
             ahead = lead(name, other, mine)
-            if clearly_above(ahead):
+            if ahead is None:
+                remarks.append(f'Too few systems tell whether {setting}=False '
+                               f'predicts better.')
+            elif clearly_above(ahead):
                 reasons.append(f'{words} predict better by {ahead} nat a '
                                f'feature; train again with {setting}=False.')
     if reasons and layer.order == 2 and velocities_follow(

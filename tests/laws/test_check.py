@@ -2,7 +2,7 @@ import pytest
 import torch
 from known_laws import LAWS, batches
 from outside_assumptions import CASES
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 from verdicts import TWO
 
 from pyg_fnri.laws import check_laws
@@ -154,3 +154,21 @@ def test_systems_that_share_no_graph_are_told(make_model, lawful):
     result = check_laws(model, lawful)
     assert result.numbers['apart'] < result.numbers['laws'] - 1
     assert 'Systems seem not to share a graph' in str(result)
+
+
+@pytest.mark.parametrize('num_frames, words', [(4, 'shared=False'),
+                                               (3, 'Hardly a frame')])
+def test_windows_of_few_noisy_frames_tell_too_little(make_model, lawful,
+                                                     num_frames, words):
+    whole = torch.cat([lawful[0].x, lawful[0].y], dim=1)
+    windows = [
+        Data(x=whole[:, i:i + num_frames],
+             y=whole[:, i + num_frames:i + 2 * num_frames],
+             edge_index=lawful[0].edge_index, edge_label=lawful[0].edge_label)
+        for i in range(0, 48, 4)
+    ]
+    data = noisy(Batch.from_data_list(windows), 0.1)
+    model = make_model(data.edge_label)
+    model.decoder = true_decoder(model)
+    model.latent.shared = True
+    assert words in str(check_laws(model, data))
