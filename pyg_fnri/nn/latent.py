@@ -17,6 +17,8 @@ NUM_ROUNDS, DAMPING = 10, 0.5
 #: Of errors, in units of typical changes, and from where on they count
 #: linearly. So, I+C+F's validation systems are about as often right as sure.
 VARIANCE, DELTA = 1.0, 1.0
+#: Of types: other systems may have some that these hardly have.
+LEAST_FREQUENCY = 1e-3
 
 
 class Latent(torch.nn.Module, ABC):
@@ -28,17 +30,18 @@ class Latent(torch.nn.Module, ABC):
         shared: Whether all systems of a batch have one graph, as windows of one
             recording do, and :meth:`tie` averages their logits.
     """
-    one: Tensor
+    frequency: Tensor
 
     def __init__(self, num_edge_types: Sequence[int], undirected: bool = False,
-                 shared: bool = False) -> None:
+                 shared: bool = False,
+                 prior: Optional[Sequence[Sequence[float]]] = None) -> None:
         super().__init__()
         self.num_edge_types = check_edge_types(num_edge_types)
         self.undirected, self.shared = undirected, shared
         #: Probability of each type, for each layer-graph.
-        self.prior = check_prior(None, self.num_edge_types)
-        # Tells the model's dtype, which it follows.
-        self.register_buffer('one', torch.ones(()), persistent=False)
+        self.prior = check_prior(prior, self.num_edge_types)
+        # Of each layer-graph's types, one after the other: see `count`.
+        self.register_buffer('frequency', torch.tensor(sum(self.prior, [])))
 
     @property
     def num_layers(self) -> int:
@@ -92,13 +95,14 @@ class Latent(torch.nn.Module, ABC):
     def encode_types(self, edge_type: Tensor) -> Tensor:
         """The decoder's view of given types, in the model's dtype."""
         return self.channels([
-            F.one_hot(types, k).to(self.one.dtype) for types, k in zip(
+            F.one_hot(types, k).to(self.frequency.dtype) for types, k in zip(
                 edge_type.unbind(-1), self.num_edge_types, strict=True)
         ])
 
     @torch.no_grad()
     def mean_field(self, posterior: Sequence[Tensor], effects: Tensor,
-                   change: Tensor, data: Data) -> list[Tensor]:
+                   change: Tensor, data: Data,
+                   frequency: Optional[Tensor] = None) -> list[Tensor]:
         """The posterior by which effects that add up explain changes: in
         rounds, each edge's is that of its own effects beside the expected ones
         of others (mean-field inference; not in the paper).
@@ -111,31 +115,50 @@ class Latent(torch.nn.Module, ABC):
             change: The changes, :obj:`[num_nodes, T, num_features]`.
             data: Its :obj:`edge_index` and, where graphs are shared,
                 :obj:`batch` say whose evidence is one.
+            frequency: How frequent each layer-graph's types are, one after the
+                other, :obj:`[sum(K_a)]`; by default as the prior has it.
         """
-        types = all_joint_types(self.num_edge_types).to(change.device)
+        types = all_joint_types(self.num_edge_types)
         options = self.encode_types(types)  # [M, num_channels]
+        # Of two channels, or one twice, that types have together.
+        a, b = (options.t() @ options).triu().nonzero().unbind(1)
+        squares = options[:, a] * options[:, b] / (1 + (a == b).to(options))
+        types, options, a, b, squares = (k.to(change.device)
+                                         for k in (types, options, a, b,
+                                                   squares))
         q, log_prior = torch.ones_like(posterior[0][:, :1]), torch.zeros(())
-        for part, prior, own in zip(posterior, self.prior, types.unbind(-1)):
+        if frequency is None:
+            frequency = change.new_tensor(sum(self.prior, []))
+        log_p = frequency.clamp(min=LEAST_FREQUENCY).log()
+        for part, layer, own in zip(posterior, log_p.split(self.num_edge_types),
+                                    types.unbind(-1)):
             q = q * part[:, own]
-            log_prior = log_prior + change.new_tensor(prior).log()[own]
+            log_prior = log_prior + layer[own]
         effects, change = effects.flatten(2), change.flatten(1)
+        products = effects[:, a] * effects[:, b]
         receiver, both = data.edge_index[1], 1 + self.undirected
         for _ in range(NUM_ROUNDS):
             sent = torch.bmm((q @ options).unsqueeze(1), effects).squeeze(1)
             error = change.index_add(0, receiver, sent, alpha=-1)
-            weight = (DELTA / error.abs()).clamp(max=1)
+            weight = (DELTA / error.abs()).clamp(max=1)[receiver].unsqueeze(-1)
             # What is left for an edge where others stay, and its own parabola.
-            left = (error[receiver] + sent).unsqueeze(-1)
-            weighted = effects * weight[receiver].unsqueeze(1)
-            pull = (weighted @ left).squeeze(-1) @ options.t()
-            bend = options @ (weighted @ effects.mT) * options
-            score = (pull - bend.sum(-1) / 2) / VARIANCE
+            left = weight * (error[receiver] + sent).unsqueeze(-1)
+            pull = torch.bmm(effects, left).squeeze(-1) @ options.t()
+            bend = torch.bmm(products, weight).squeeze(-1) @ squares.t()
+            score = (pull - bend) / VARIANCE
             score = both * self.tie(score, data.edge_index, data.get('batch'))
             q = torch.lerp((log_prior + score).softmax(-1), q, DAMPING)
         return [
             q @ F.one_hot(own, k).to(q.dtype)
             for own, k in zip(types.unbind(-1), self.num_edge_types)
         ]
+
+    @torch.no_grad()
+    def count(self, number: Tensor) -> None:
+        """Has :attr:`frequency` follow how many edges have each type of each
+        layer-graph, one after the other, :obj:`[sum(K_a)]`."""
+        layers = number.split(self.num_edge_types)
+        self.frequency.copy_(torch.cat([k / k.sum() for k in layers]))
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -182,9 +205,8 @@ class CategoricalLatent(Latent):
     def __init__(self, num_edge_types: Sequence[int], drop_null: bool = False,
                  prior: Optional[Sequence[Sequence[float]]] = None,
                  undirected: bool = False, shared: bool = False) -> None:
-        super().__init__(num_edge_types, undirected, shared)
+        super().__init__(num_edge_types, undirected, shared, prior)
         self.drop_null = drop_null
-        self.prior = check_prior(prior, self.num_edge_types)
 
     @property
     def num_logits(self) -> int:
@@ -302,6 +324,16 @@ def reverse_edges(edge_index: Tensor) -> Tensor:
     found = key[place] == reverse
     own = torch.arange(key.numel(), device=key.device)
     return torch.where(found, order[place], own)
+
+
+def pairs_of(edge_index: Tensor) -> tuple[Tensor, Tensor]:
+    """One edge of each pair of particles, and each edge's place among them."""
+    edge = torch.arange(edge_index.size(1), device=edge_index.device)
+    if edge_index.is_meta or torch.compiler.is_compiling():
+        return edge, edge  # Sizes must not depend on values.
+    first = torch.minimum(edge, reverse_edges(edge_index))
+    seen, place = first.unique(return_inverse=True)
+    return seen, place
 
 
 def count_alike(edge_index: Tensor, batch: Tensor) -> int:

@@ -104,15 +104,17 @@ class RelationalAutoEncoder(torch.nn.Module):
         # Sums of many terms need single precision.
         whole = torch.autocast(data.x.device.type, enabled=False)
         with _inference(self), whole:
+            frequency = None  # Few frames would say less than it does.
             if frames is None:
-                x = self.scaling(data.x)
+                x, frequency = self.scaling(data.x), self.latent.frequency
                 frames = x[:, :-1], x[:, 1:]
             state, target = frames
             step = over_step.linear_step
             change = (target - step(state)) / step.scale - layer.lin_own(state)
             effects = layer.effects(state, data.edge_index)
             effects = per_mass(effects.flatten(1), data).view_as(effects)
-            posterior = self.latent.mean_field(posterior, effects, change, data)
+            posterior = self.latent.mean_field(posterior, effects, change, data,
+                                               frequency)
         _check_finite(posterior)
         return posterior
 

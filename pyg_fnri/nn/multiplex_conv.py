@@ -10,6 +10,7 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.inits import reset, uniform
 
 from pyg_fnri.nn.aggr import ScatterSum
+from pyg_fnri.nn.latent import pairs_of
 
 #: In the model's units: below it, inverse squares of distances do not grow.
 SOFTENING = 0.1
@@ -56,6 +57,16 @@ class MultiplexMessages(MessagePassing):
                                                   self.weight2, self.bias2):
             h = torch.addmm(bias1, pair, weight1).relu_()
             yield torch.addmm(bias2, h, weight2).relu_().view(size)
+
+    @torch.no_grad()
+    def copy_channel(self, source: int, target: int,
+                     generator: torch.Generator) -> None:
+        """Replaces a message network by a copy with noise, a tenth of the
+        spread of its weights."""
+        for weight in (self.weight1, self.bias1, self.weight2, self.bias2):
+            new = weight[source]
+            noise = torch.randn(new.size(), generator=generator).to(new)
+            weight[target] = new + new.std() / 10 * noise
 
     def mix(self, pair: Tensor, edge_attr: Tensor) -> Tensor:
         r""":math:`\sum_k z_{ij,k} \tilde{f}^k_e`, of the same sizes."""
@@ -145,23 +156,31 @@ class EquivariantConv(MultiplexMessages):
                 edge_attr: Tensor) -> Tensor:
         """As :meth:`MultiplexConv.forward`."""
         check_edge_attr(edge_attr, edge_index, self.edge_dim)
-        # propagate_type: (x: Tensor, edge_attr: Tensor)
-        out = self.propagate(edge_index, x=x, edge_attr=edge_attr)
+        effects = self.effects(x, edge_index)
+        # propagate_type: (effects: Tensor, edge_attr: Tensor)
+        out = self.propagate(edge_index, effects=effects, edge_attr=edge_attr,
+                             size=(len(x), len(x)))
         out = torch.add(out, self.lin_own(x))
         return out
 
-    def message(self, x_i: Tensor, x_j: Tensor, edge_attr: Tensor) -> Tensor:
-        pair, vectors = self._look(x_j - x_i)
-        return self._turn(self.mix(pair, edge_attr), vectors)
+    def message(self, effects: Tensor, edge_attr: Tensor) -> Tensor:
+        out = torch.bmm(edge_attr.unsqueeze(1), effects.flatten(2))
+        return out.view(effects[:, 0].size())
 
     def effects(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Messages of each channel, :obj:`[num_edges, edge_dim, (T,)
         out_channels]`: what graphs weight and add up to change a receiver by,
         besides its own :obj:`lin_own`."""
-        sender, receiver = edge_index
-        pair, vectors = self._look(x[sender] - x[receiver])
-        out = [self._turn(h, vectors) for h in self.networks(pair)]
-        return torch.stack(out, dim=1)
+        # Both directions of a pair are opposite; networks see one.
+        seen, place = pairs_of(edge_index)
+        sender, receiver = edge_index[:, seen]
+        pair, vectors = self._look(
+            x.index_select(0, sender) - x.index_select(0, receiver))
+        out = torch.stack([self._turn(h, vectors) for h in self.networks(pair)],
+                          dim=1).index_select(0, place)
+        forward = edge_index[0] == sender[place]
+        sign = torch.where(forward, 1, -1).to(out)
+        return out * sign.view(-1, *[1] * (out.dim() - 1))
 
     def _look(self, between: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
         """What no turn changes, and what turns, of relative states."""

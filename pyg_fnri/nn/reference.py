@@ -59,11 +59,12 @@ def from_reference_checkpoint(encoder: File, decoder: File,
         if skip_first:
             sizes = out.latent.num_edge_types
             channels = out.latent.channels(channels.split(sizes, dim=-1))
-        # The scaling is not theirs, and old files lack counters of no effect.
+        # What is not theirs, and counters of no effect that old files lack.
         state = {
             key: value
             for key, value in out.state_dict().items()
-            if key.startswith('scaling.') or key.endswith('batches_tracked')
+            if key.startswith(('scaling.', 'latent.')) or key.endswith(
+                'batches_tracked')
         }
         state |= _encoder_state(theirs[0])
         state |= _decoder_state(theirs[1], channels[0].tolist())

@@ -2,10 +2,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any, Optional, Union
+from typing import Any, Optional, Union, cast
 
 import pytorch_lightning as pl
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.functional import mse_loss
 from torch_geometric.data import Data
@@ -25,6 +26,10 @@ from pyg_fnri.training.recipes import Recipe
 #: Types :obj:`[E, L]` of a batch, and each layer's probabilities
 #: :obj:`[E, K_a]`; None where the types are given.
 Graph = Union[tuple[Tensor, Optional[Sequence[Tensor]]], Refined]
+
+#: Where another type explains as much, pairs are on average less sure of
+#: theirs: I+C+F's validation systems 0.55 to 0.72, of other types above 0.93.
+LEAST_SURE = 0.8
 
 
 class RelationalInference(pl.LightningModule):
@@ -60,6 +65,7 @@ class RelationalInference(pl.LightningModule):
         self.generator = torch.Generator().manual_seed(config.seed)
         self._generator_states: Optional[Tensor] = None  # Of a checkpoint.
         self._frozen: list[torch.nn.Parameter] = []
+        self._found: list[Tensor] = []  # How many edges of each type.
 
     def fit_units(self, x: Tensor) -> None:
         """Fits all units to whole trajectories of the training split,
@@ -131,6 +137,8 @@ class RelationalInference(pl.LightningModule):
             optimizer: Any = self.optimizers(use_pl_optimizer=False)
             for p in self.model.encoder.parameters():
                 optimizer.state.pop(p, None)
+        if recipe.splits(self.global_step):
+            self._split_types(batch)
         logits, latent = self._logits(batch), self.model.latent
         posterior = latent.posterior(logits.detach())
         state, target, _ = recipe.draw(self.model, batch, self.generator)
@@ -138,6 +146,28 @@ class RelationalInference(pl.LightningModule):
         types = most_probable(posterior)
         loss = latent.cross_entropy(logits, types).mean()
         return loss + self._penalty(), types
+
+    def _split_types(self, batch: Data) -> None:
+        """Where two types of a layer-graph stand for one, makes one of them a
+        copy of the most frequent type, which may stand for two (split and merge
+        EM, Ueda et al., 2000)."""
+        latent, decoder = self.model.latent, cast(Any, self.model.decoder)
+        types, posterior = self.model.infer(batch)
+        # Each process makes the same copies.
+        generator = torch.Generator().manual_seed(self.config.seed)
+        num_null = int(latent.num_channels < sum(latent.num_edge_types))
+        first = 0
+        for q, own in zip(posterior, types.unbind(-1)):
+            chosen = F.one_hot(own, q.size(1)).to(q)
+            sums = torch.stack([(chosen * q).sum(0), chosen.sum(0)])
+            # Of types with networks.
+            total, number = self._sum(sums)[:, num_null:]
+            sure = total / number.clamp(min=1)
+            unsure, frequent = int(sure.argmin()), int(number.argmax())
+            if sure[unsure] < LEAST_SURE and unsure != frequent:
+                decoder.layer.layer.copy_channel(first + frequent,
+                                                 first + unsure, generator)
+            first += len(sure)
 
     def _decoder_loss(self, batch: Data, recipe: Recipe,
                       edge_type: Tensor) -> Tensor:
@@ -150,6 +180,8 @@ class RelationalInference(pl.LightningModule):
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         edge_type, posterior = self.model.infer(batch)
+        if self.trainer.state.fn == 'fit':  # Validation alone changes nothing.
+            self._found.append(torch.cat([q.sum(0) for q in posterior]))
         self._log_prediction(batch, edge_type)
         self._log_posterior(batch, edge_type, posterior)
 
@@ -157,6 +189,9 @@ class RelationalInference(pl.LightningModule):
         return self.infer(batch)
 
     def on_validation_epoch_end(self) -> None:
+        if self._found:
+            self.model.latent.count(self._sum(torch.stack(self._found).sum(0)))
+            self._found.clear()
         # Without truth there is no accuracy, rather than one of zero.
         if self.accuracy.update_called:
             for name, value in self._accuracies().items():
@@ -309,6 +344,11 @@ class RelationalInference(pl.LightningModule):
         # Lightning rounds the mean number of all processes down.
         self.log_dict(values, batch_size=number * processes()[1],
                       sync_dist=True)
+
+    def _sum(self, values: Tensor) -> Tensor:
+        """Over all processes."""
+        found = cast(Tensor, self.all_gather(values))
+        return found.view(-1, *values.size()).sum(0)
 
     def _accuracies(self) -> dict[str, Tensor]:
         """Of what the metric has seen, which is then forgotten."""

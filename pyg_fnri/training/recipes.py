@@ -370,6 +370,12 @@ class QuickRecipe(Recipe):
         encoder learns."""
         return self.decoder == 'equivariant'
 
+    def splits(self, step: int) -> bool:
+        """Whether to mend types that stand for one: from time to time, until
+        too little is left to learn from."""
+        tenth = max(1, self.max_steps // 10)
+        return step % tenth == 0 and step <= 7 * tenth
+
     @property
     def num_joint(self) -> float:
         return (1 - self.final_share) * self.max_steps

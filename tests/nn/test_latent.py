@@ -271,6 +271,26 @@ def test_mean_field_finds_the_graphs_of_which_changes_are_made(latent):
         assert by_pair[:, 0, 0].equal(by_pair[:, 1, 0])
 
 
+def test_mean_field_knows_how_frequent_types_are():
+    latent = SigmoidLatent([2, 3])
+    data = Data(edge_index=fully_connected(4), num_nodes=4)
+    posterior = [torch.tensor([[0.9, 0.1]]), torch.tensor([[0.2, 0.8, 0.]])]
+    posterior = [q.expand(12, -1) for q in posterior]
+    nothing = torch.zeros(12, 3, 4, 2), torch.randn(4, 4, 2), data
+    out = latent.mean_field(posterior, *nothing, latent.frequency)
+    assert_close_types(out, latent.prior)
+    latent.count(torch.tensor([45., 5., 2., 8., 0.]))
+    out = latent.mean_field(posterior, *nothing, latent.frequency)
+    assert_close_types(out, [q[0].tolist() for q in posterior])
+    assert all((q > 0).all() for q in out)  # No type is impossible.
+
+
+def assert_close_types(posterior, expected):
+    for q, p in zip(posterior, expected, strict=True):
+        p = torch.tensor(p).expand_as(q)
+        torch.testing.assert_close(q, p, atol=2e-3, rtol=0)
+
+
 def test_mean_field_of_effects_that_say_nothing_is_the_prior():
     latent = CategoricalLatent([2, 3], prior=[[0.9, 0.1], [0.5, 0.3, 0.2]])
     data = Data(edge_index=fully_connected(3), num_nodes=3)
@@ -279,6 +299,4 @@ def test_mean_field_of_effects_that_say_nothing_is_the_prior():
         effects = torch.full((6, 5, 4, 2), effect * 1e-6)
         out = latent.mean_field(start, effects, torch.full((3, 4, 2), change),
                                 data)
-        for q, prior in zip(out, latent.prior):
-            expected = torch.tensor(prior).expand_as(q)
-            torch.testing.assert_close(q, expected, atol=2e-3, rtol=0)
+        assert_close_types(out, latent.prior)

@@ -252,3 +252,41 @@ def test_messages_teach_the_encoder(train):
     with pytest.raises(ValueError, match='trains no messages'):
         replace(often.config, regime='supervised',
                 options=dict(decoder='equivariant'))
+
+
+def posterior_of(types, sure):
+    """Pairs as sure of their type as all of that type are."""
+    q = (1 - sure[types]) / (len(sure) - 1)
+    return q.unsqueeze(1).repeat(1, len(sure)).scatter(1, types.unsqueeze(1),
+                                                       sure[types].unsqueeze(1))
+
+
+@pytest.mark.parametrize('drop_null', [True, False])
+def test_one_of_two_types_that_stand_for_one_is_a_frequent_one(
+        train, drop_null):
+    module = build(train, model='nri', options=dict(drop_null=drop_null))
+    types = torch.tensor([0] * 9 + [1] * 2 + [2] * 8 + [3])
+    sure = torch.tensor([0.5, 0.9, 0.9, 0.6])
+    messages, before = (m.model.decoder.layer.layer
+                        for m in (module, copy.deepcopy(module)))
+
+    module.all_gather = lambda numbers: numbers  # Of no other process.
+
+    def split():
+        module.model.infer = lambda batch: (types.unsqueeze(1),
+                                            [posterior_of(types, sure)])
+        module._split_types(None)
+        return [(new - old).abs().mean().item()
+                for new, old in zip(messages.weight2, before.weight2)]
+
+    moved = split()
+    spread = before.weight2.std().item()
+    if drop_null:  # Type 3 becomes a type 2, as type 0 has no network.
+        assert moved[:2] == [0, 0] and moved[2] > spread / 2
+        difference = messages.weight2[2] - before.weight2[1]
+        assert 0.05 * spread < difference.std() < 0.2 * spread
+    else:  # Type 0 is both the least sure and the most frequent one.
+        assert moved == [0, 0, 0, 0]
+    messages.load_state_dict(before.state_dict())
+    sure = torch.tensor([0.5, 0.9, 0.9, 0.9]) if drop_null else sure.clamp(0.9)
+    assert not any(split())
