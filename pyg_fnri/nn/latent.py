@@ -126,7 +126,8 @@ class Latent(torch.nn.Module, ABC):
         types, options, a, b, squares = (k.to(change.device)
                                          for k in (types, options, a, b,
                                                    squares))
-        q, log_prior = torch.ones_like(posterior[0][:, :1]), torch.zeros(())
+        # Also where an encoder of half precision gives the posterior.
+        q, log_prior = change.new_ones(len(posterior[0]), 1), torch.zeros(())
         if frequency is None:
             frequency = change.new_tensor(sum(self.prior, []))
         log_p = frequency.clamp(min=LEAST_FREQUENCY).log()

@@ -64,6 +64,19 @@ def test_half_precision_is_refused_where_it_cannot_be(train, val, tmp_path):
             str(tmp_path / 'run'), accelerator='cpu', precision='16-mixed')
 
 
+def test_half_precision_finds_the_same_graphs(train, val):
+    outs = []
+    for precision in ('32', 'bf16-mixed'):
+        module = build(train, options=dict(max_steps=4, num_starts=1))
+        trainer = make_trainer(4, precision=precision, val_check_interval=4,
+                               check_val_every_n_epoch=None)
+        trainer.fit(module, SystemLoader(train, 8), SystemLoader(val, 8))
+        assert all(p.dtype == torch.float32 for p in module.parameters())
+        outs.append(module.model.posterior(next(iter(SystemLoader(val, 20)))))
+    for one, half in zip(*outs):
+        assert (one - half).abs().mean() < 0.02 and not half.equal(one)
+
+
 @pytest.mark.parametrize('model', ['nri', 'sfnri'])
 @pytest.mark.parametrize('recipe', ['quick', 'paper'])
 @pytest.mark.parametrize('regime', ['learned', 'supervised', 'true_graph'])
