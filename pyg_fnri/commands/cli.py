@@ -74,6 +74,7 @@ class Run:
         threads: PyTorch's threads on the CPU; one is enough of a small model.
         accelerator: auto, cpu, gpu, ... as Lightning has it.
         devices: How many of them, or which ones: 2, or 0,3.
+        precision: Of networks: 32, or bf16 where a GPU knows it.
         root: Where data sets are kept, or made.
         data_seed: Seed of the simulation, or of the split.
         num_val: Validation systems to look at.
@@ -87,6 +88,7 @@ class Run:
     threads: Optional[int] = None
     accelerator: str = 'auto'
     devices: str = 'auto'
+    precision: str = '32'
     root: str = 'datasets'
     data_seed: int = 0
     num_val: int = 2_000

@@ -89,8 +89,9 @@ def main(argv: Optional[list[str]] = None) -> None:
                 'options': options
             })
         fit(config, train, val[:run.num_val], run.out, val_every=run.val_every,
-            accelerator=run.accelerator, devices=run.devices, resume=run.resume,
-            overwrite=run.overwrite, command=['pyg-fnri', 'train', *words])
+            accelerator=run.accelerator, devices=run.devices,
+            precision=run.precision, resume=run.resume, overwrite=run.overwrite,
+            command=['pyg-fnri', 'train', *words])
         refine = ' --refine' if config.recipe == 'laws' else ''
         log.info(
             'look at the result with\n    pyg-fnri evaluate%s '
