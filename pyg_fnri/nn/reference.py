@@ -63,8 +63,8 @@ def from_reference_checkpoint(encoder: File, decoder: File,
         state = {
             key: value
             for key, value in out.state_dict().items()
-            if key.startswith(('scaling.', 'latent.')) or key.endswith(
-                'batches_tracked')
+            if key.startswith(('scaling.',
+                               'latent.')) or key.endswith('batches_tracked')
         }
         state |= _encoder_state(theirs[0])
         state |= _decoder_state(theirs[1], channels[0].tolist())
