@@ -119,7 +119,8 @@ class LinearStep(torch.nn.Module):
     def fit(self, x: Tensor) -> 'LinearStep':
         """Fits step, walls and scale to :obj:`[num_nodes, T, num_features]` in
         the model's units. The scale, one of positions and one of velocities, is
-        1.48 times the median absolute residual, at least that of rounding."""
+        1.48 times the median absolute residual of axes that are not predicted
+        exactly, as constants are; at least that of rounding."""
         state = x[:NUM_FITTED, :-1].flatten(0, 1)
         target = x[:NUM_FITTED, 1:].flatten(0, 1)
         walls = Walls(self.num_features).to(x.device, x.dtype)
@@ -134,8 +135,11 @@ class LinearStep(torch.nn.Module):
         state, target = state[inside], target[inside]
         residual = (target.double() - state -
                     torch.addmm(bias, state.double(), weight))
-        scale = 1.4826 * _shared(residual.abs(), torch.median)
+        residual = residual.abs()
         rounding = torch.finfo(x.dtype).eps * state.abs().double()
+        exact = residual.median(0).values <= rounding.mean(0)
+        scale = 1.4826 * _shared(residual.masked_fill(exact, torch.nan),
+                                 torch.nanmedian)
         rounding = _shared(rounding, torch.mean)
         if not bool((scale > rounding).any()):
             raise ValueError(
@@ -144,7 +148,7 @@ class LinearStep(torch.nn.Module):
         self.weight.copy_(weight.t())
         self.bias.copy_(bias)
         self.walls.load_state_dict(walls.state_dict())
-        self.scale.copy_(scale.maximum(rounding))
+        self.scale.copy_(scale.fmax(rounding))
         return self
 
 

@@ -53,6 +53,14 @@ def test_fits_an_exact_linear_system_to_rounding():
     assert step.residual(x).isfinite().all()
 
 
+def test_axes_that_stay_as_they_are_leave_the_scale_to_others():
+    x = noisy_linear_system()
+    x[..., [1, 3]] = 0.5
+    scale = LinearStep(4).fit(x).scale
+    torch.testing.assert_close(scale[[0, 2]], SCALE[[0, 2]], atol=0, rtol=0.05)
+    assert scale[[1, 3]].equal(scale[[0, 2]])
+
+
 @pytest.mark.parametrize('height', [0.0, 3.7])
 def test_planar_data_in_space_have_one_fit(height):
     # Its columns are not independent; fits of the same data must not differ.
