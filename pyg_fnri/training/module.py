@@ -28,7 +28,7 @@ from pyg_fnri.training.recipes import Recipe
 Graph = Union[tuple[Tensor, Optional[Sequence[Tensor]]], Refined]
 
 #: Where another type explains as much, pairs are on average less sure of
-#: theirs: I+C+F's validation systems 0.55 to 0.72, of other types above 0.93.
+#: theirs: of I+C+F, 0.55 to 0.72 in the end, of other types above 0.93.
 LEAST_SURE = 0.8
 
 
