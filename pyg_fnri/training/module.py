@@ -8,7 +8,6 @@ import pytorch_lightning as pl
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.functional import mse_loss
 from torch_geometric.data import Data
 
 from pyg_fnri.inference import Refined, refine
@@ -314,7 +313,7 @@ class RelationalInference(pl.LightningModule):
         linear = linear_rollout(self.linear_step, y, steps)
         for name, out in (('rollout', rollout), ('static', static), ('linear',
                                                                      linear)):
-            report[f'val_{name}_mse'] = 1e5 * mse_loss(out, y[:, 1:])
+            report[f'val_{name}_mse'] = 1e5 * F.mse_loss(out, y[:, 1:])
         self._log_means(report, batch.num_graphs)
 
     def _log_posterior(self, batch: Data, edge_type: Tensor,
