@@ -159,7 +159,8 @@ class Latent(torch.nn.Module, ABC):
         """Has :attr:`frequency` follow how many edges have each type of each
         layer-graph, one after the other, :obj:`[sum(K_a)]`."""
         layers = number.split(self.num_edge_types)
-        self.frequency.copy_(torch.cat([k / k.sum() for k in layers]))
+        self.frequency.copy_(
+            torch.cat([k / k.sum().clamp(min=1) for k in layers]))
 
     @contextmanager
     def apart(self) -> Iterator[None]:

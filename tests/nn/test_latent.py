@@ -283,6 +283,9 @@ def test_mean_field_knows_how_frequent_types_are():
     out = latent.mean_field(posterior, *nothing, latent.frequency)
     assert_close_types(out, [q[0].tolist() for q in posterior])
     assert all((q > 0).all() for q in out)  # No type is impossible.
+    latent.count(torch.zeros(5))  # Of systems without candidate edges.
+    out = latent.mean_field(posterior, *nothing, latent.frequency)
+    assert_close_types(out, latent.prior)
 
 
 def assert_close_types(posterior, expected):
