@@ -19,6 +19,9 @@ command of its own, for any scheduler. Of all results that are there:
                             each model
     --figure compression    section 3.1: with and without the split of observed
                             and predicted halves
+    --figure curves         validation of the paper's recipe and of quick, over
+                            minutes of training; --scale paper trains the former
+                            until it is stopped, and goes on with it
 """
 import argparse
 from collections.abc import Iterable, Iterator, Mapping
@@ -91,8 +94,11 @@ PARTS: dict[str, tuple[list[str], list[str], list[str]]] = {
     'laws': (PAPER + ['nri_springs', 'nri_charged'], ['fnri'], ['scratch']),
     'nri': (list(NRI), ['fnri'], ['scratch', 'learned']),
     'trajectories': (PAPER[:1], list(MODELS), ['learned']),
-    'compression': (PAPER[:1], ['fnri'], ['split', 'unsplit'])
+    'compression': (PAPER[:1], ['fnri'], ['split', 'unsplit']),
+    'curves': (PAPER[:1], ['fnri'], ['learned'])
 }
+#: Of these, a single seed.
+SINGLE = ('trajectories', 'curves')
 #: Rows by regime and kind of figures.
 ROWS = {
     'nri': {
@@ -168,9 +174,11 @@ def main(argv: Optional[list[str]] = None) -> None:
 
     def report() -> None:
         for part in parts:
+            names = cells_of([part], args.scale)
             if part == 'trajectories':
-                found = [runs / c for c in cells_of([part], args.scale)]
-                draw_trajectories(found, args.root, out)
+                draw_trajectories([runs / c for c in names], args.root, out)
+            elif part == 'curves':
+                draw_curves(names[0], Path(args.runs), out.parent)
             else:
                 write_table(part, out, args.scale)
 
@@ -183,7 +191,7 @@ def cells_of(parts: Iterable[str], scale: str) -> list[str]:
     """What tables and figures are made of, seed by seed."""
     size = SCALES[scale]
     cells = [(*row, seed) for part in parts
-             for seed in size.seeds[:1 if part == 'trajectories' else None]
+             for seed in size.seeds[:1 if part in SINGLE else None]
              for row in product(*PARTS[part])]
     cells = sorted(dict.fromkeys(cells), key=lambda cell: cell[-1])
     return ['-'.join(map(str, cell)) for cell in cells]
@@ -421,6 +429,35 @@ def draw_trajectories(runs: Iterable[Path], root: str, out: Path) -> None:
     figure = plot_trajectories(predicted, true, titles=titles,
                                half_width=box_half_width(test))
     tables.save_figure(figure, out / 'trajectories.png')
+
+
+def draw_curves(name: str, runs: Path, results: Path) -> None:
+    """Validation of a cell by two recipes over minutes of training, steps of
+    which are taken to be equally long."""
+    columns = ['val_loss', 'val_accuracy', 'val_rollout_mse']
+    figure, found = Figure((10, 3.2), layout='constrained'), []
+    for recipe, scale in (('quick', 'laptop'), ('paper', 'paper')):
+        history = runs / scale / name / 'metrics.csv'
+        if not history.exists():
+            continue
+        rows = pd.read_csv(history).dropna(subset=columns)
+        spent = tables.minutes_of(results / scale / f'{name}.json')
+        steps = rows.pop('step') + 1
+        rows = rows[columns].assign(minutes=spent * steps / steps.max())
+        # Recipes have losses of their own.
+        rows['val_loss'] /= rows['val_loss'].abs().max()
+        found.append(rows.assign(recipe=recipe))
+    curves = pd.concat(found)
+    for ax, column in zip(figure.subplots(1, 3), columns):
+        for recipe, rows in curves.groupby('recipe'):
+            rows.plot('minutes', column, ax=ax, logx=True, marker='.',
+                      label=recipe, ylabel=column.removeprefix('val_'))
+    tables.save_figure(figure, results / 'paper' / 'curves.png')
+    tables.publish(
+        results / 'paper' / 'curves.md', 'curves', {
+            recipe: rows.set_index('minutes')[columns].round(4)
+            for recipe, rows in curves.groupby('recipe')
+        }, [])
 
 
 def draw_compression(rows: pd.DataFrame, path: Path) -> None:

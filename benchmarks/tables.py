@@ -99,6 +99,13 @@ def run_cell(path: Path, measure: Callable[[], dict[str, Any]]) -> None:
     lock.unlink(missing_ok=True)
 
 
+def minutes_of(path: Path) -> float:
+    """What a cell took, also of one that was stopped."""
+    if path.exists():
+        return float(json.loads(path.read_text())['minutes'])
+    return float(path.with_suffix('.minutes').read_text())
+
+
 def write(path: Path, text: str) -> None:
     """Writes a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -26,6 +26,10 @@ from pyg_fnri.training.trainer import load_checkpoint, save_checkpoint
 
 log = logging.getLogger(__name__)
 
+#: Particles whose graphs are fitted along with laws at the most, where systems
+#: have graphs of their own: laws of more are no better, and take memory.
+MOST_PARTICLES = 10_000
+
 
 class ExpectationMaximisation:
     """Finds force laws from scratch. No label is looked at.
@@ -54,8 +58,13 @@ class ExpectationMaximisation:
         if (half_width := settings.half_width) is None:
             half_width = box_half_width(train)
         self.settings, self.out = settings, out
-        self.train, self.val = train, val
-        systems = next(iter(SystemLoader(train, settings.num_fitted)))
+        self.val = val
+        number = settings.num_fitted
+        if not settings.shared:
+            most = max(1, MOST_PARTICLES // train[0].num_nodes)
+            number = min(number, most)
+        #: Whose laws and graphs are fitted.
+        self.systems = systems = next(iter(SystemLoader(train, number)))
         num_windows = systems.num_graphs if settings.shared else 1
         #: Time between frames, walls, and order, the likeliest first.
         self.motions = [
@@ -108,10 +117,9 @@ class ExpectationMaximisation:
             self, module: RelationalInference,
             motion: dict[str, Any]) -> tuple[RelationalInference, pd.DataFrame]:
         module = module.with_laws(**motion)
-        systems = next(iter(SystemLoader(self.train, self.settings.num_fitted)))
         log.info(
             'Laws and graphs of %d training systems (accuracies for '
-            'information only):', systems.num_graphs)
+            'information only):', self.systems.num_graphs)
         rows: list[dict[str, float]] = []
         starts = self.settings.max_starts
         # Off a terminal, bars would leave empty lines, and nothing else.
@@ -135,13 +143,14 @@ class ExpectationMaximisation:
 
             def on_iteration(progress: Progress) -> None:
                 row = progress._asdict()
-                row.update(module.accuracies(row.pop('edge_type'), systems))
+                row.update(module.accuracies(row.pop('edge_type'),
+                                             self.systems))
                 rows.append(row)
                 log.info('   '.join(f'{k} {v:.4g}' for k, v in row.items()))
                 bars.update(bar, completed=starts + progress.iteration)
 
             found = discover_force_laws(
-                module.model, systems,
+                module.model, self.systems,
                 torch.Generator().manual_seed(module.config.seed),
                 num_pilot=self.settings.num_pilot,
                 max_starts=self.settings.max_starts, terms=self.settings.terms,

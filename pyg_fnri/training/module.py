@@ -19,6 +19,7 @@ from pyg_fnri.metrics import (EdgeAccuracy, asymmetric_share, joint_type,
 from pyg_fnri.nn import (ForceLawDecoder, LinearStep, MinMaxScaling,
                          RelationalAutoEncoder, per_mass)
 from pyg_fnri.nn.latent import most_probable, reverse_edges
+from pyg_fnri.nn.linear_step import NUM_FITTED
 from pyg_fnri.training.config import Config
 from pyg_fnri.training.recipes import Recipe
 
@@ -70,7 +71,7 @@ class RelationalInference(pl.LightningModule):
         """Fits all units to whole trajectories of the training split,
         :obj:`[num_nodes, T, num_features]`; before training."""
         self.units.fit(x)
-        self.linear_step.fit(self.units(x))
+        self.linear_step.fit(self.units(x[:NUM_FITTED]))
         self.recipe.fit_units(self.model, x)
 
     def remember_check(self, checkpoint: dict[str, Any]) -> None:

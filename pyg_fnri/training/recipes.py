@@ -310,7 +310,7 @@ class QuickRecipe(Recipe):
     def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
         super().fit_units(model, x)
         linear_step: Any = model.encoder.linear_step
-        linear_step.fit(model.scaling(x))
+        linear_step.fit(model.scaling(x[:nn.linear_step.NUM_FITTED]))
 
     def reconstruction(self, model: RelationalAutoEncoder, data: Data,
                        edge_attr: Tensor,
@@ -421,7 +421,8 @@ class LawsRecipe(QuickRecipe):
     trained, and laws infer graphs.
 
     Args:
-        num_fitted: Training systems that laws and graphs are fitted on.
+        num_fitted: Training systems that laws and graphs are fitted on, of at
+            most 10,000 particles unless they share a graph.
         num_pilot: Systems that starts are tried on, and held out, at the most.
         max_starts: Starts at the most.
         interval: Time between two frames, by default as the data tell.

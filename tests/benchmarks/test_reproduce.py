@@ -49,6 +49,28 @@ def test_cells_of_tables_and_figures():
             } <= {*cells_of(PARTS, 'laptop')}
 
 
+def test_curves_over_minutes_of_either_recipe(tmp_path):
+    for scale, steps in (('laptop', [999, 1999]), ('paper', [389])):
+        run = tmp_path / 'runs' / scale / CELL
+        run.mkdir(parents=True)
+        rows = [f'{step},{-step},0.9,{step / 10}' for step in steps]
+        head = 'step,val_loss,val_accuracy,val_rollout_mse'
+        (run / 'metrics.csv').write_text('\n'.join([head, *rows, '2500,,,']))
+        (tmp_path / 'results' / scale).mkdir(parents=True)
+    results = tmp_path / 'results'
+    (results / 'laptop' / f'{CELL}.json').write_text('{"minutes": 8}')
+    (results / 'paper' / f'{CELL}.minutes').write_text('23')  # It is stopped.
+    main([
+        '--figure', 'curves', '--scale', 'paper', '--report-only', '--runs',
+        str(tmp_path / 'runs'), '--results',
+        str(results)
+    ])
+    lines = (results / 'paper' / 'curves.md').read_text().splitlines()
+    assert '| 4.0 | -0.4997 | 0.9 | 99.9 |' in lines
+    assert '| 23.0 | -1.0 | 0.9 | 38.9 |' in lines
+    assert (results / 'paper' / 'curves.png').exists()
+
+
 @pytest.mark.slow
 def test_a_cell_is_trained_and_measured_once(run, places, capsys):
     base, arguments = places

@@ -56,6 +56,14 @@ def test_laws_of_the_simulation_are_kept(run):
     assert layer.law.value.abs().max() > 0
 
 
+@pytest.mark.parametrize('shared, number', [(False, 4), (True, 8)])
+def test_laws_of_many_systems_are_fitted_to_enough(make, tmp_path, monkeypatch,
+                                                   shared, number):
+    monkeypatch.setattr('pyg_fnri.training.em.MOST_PARTICLES', 23)  # 5 each.
+    em, _ = make(tmp_path, dict(SETTINGS, shared=shared))
+    assert em.systems.num_graphs == number
+
+
 @pytest.mark.parametrize(
     'lost', [['best.ckpt'],
              pytest.param(['best.ckpt', 'laws.ckpt', 'em.csv', 'em.png'],
