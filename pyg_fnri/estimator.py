@@ -27,9 +27,9 @@ from pyg_fnri.datasets.spec import (MOST_OBSERVED, OWN_UNIT, Systems, UserData,
                                     first_half, frame_interval,
                                     remembered_reading)
 from pyg_fnri.datasets.stored import (check_choice, check_writable, loaded,
-                                      put_in_place, write_table, write_tensors,
-                                      write_text, written_together)
-from pyg_fnri.evaluation.evaluate import roll_out
+                                      one_line, put_in_place, write_table,
+                                      write_tensors, write_text,
+                                      written_together)
 from pyg_fnri.evaluation.law_curves import LawCurves, law_curves
 from pyg_fnri.evaluation.page import describe, make_page, make_summary
 from pyg_fnri.evaluation.report import draw_rollouts
@@ -226,9 +226,15 @@ class GraphEstimator:
         shared |= dict(max_steps=self.max_steps, batch_size=batch_size,
                        encoder=find_networks(train, interval), decoder='mlp')
         config = replace(config, recipe='quick', options=shared)
-        found = select_layers(config, candidates, train, val, test,
-                              os.path.join(source.root, 'networks'),
-                              [self.seed])
+        try:
+            found = select_layers(config, candidates, train, val, test,
+                                  os.path.join(source.root, 'networks'),
+                                  [self.seed])
+        except (RuntimeError, ValueError) as failure:
+            if module is None:
+                raise
+            self.about['warnings'] += [f'Networks failed: {one_line(failure)}']
+            return module
         if module is not None:
             ahead, error = compare_errors(found, laws)
             if ahead > -2 * error:
@@ -240,8 +246,17 @@ class GraphEstimator:
     def infer(self, data: Any, **options: Any) -> 'GraphEstimator':
         """The graphs of other systems, by what was fitted here. They are read
         as those were, where options do not say otherwise."""
-        config = self.module.config
         self.module.require('encoder')
+        source, dataset = self._open(data, options)
+        out = copy.copy(self)
+        out.about = {**self.about, 'source': source.name, 'split': None}
+        with out._apart():
+            return out._foresee(dataset)._infer(dataset, self.shared)
+
+    def _open(self, data: Any, options: dict[str,
+                                             Any]) -> tuple[UserData, Systems]:
+        """Other systems, read as those that were fitted, and understood."""
+        config = self.module.config
         if isinstance(data, (str, os.PathLike)):
             remembered = remembered_reading(config.data, os.fspath(data))
             if 'position' in options:  # Velocities are those of others.
@@ -262,12 +277,9 @@ class GraphEstimator:
             source = UserData.of(data, root, config.data.get('directed', False),
                                  self.seed, options)
             dataset = source.open_whole(config.num_observed)
-            _check_features(config, source, dataset)
-            _check_sizes(self.module.units, dataset._data.x)
-            out = copy.copy(self)
-            out.about = {**self.about, 'source': source.name, 'split': None}
-            with out._apart():
-                return out._foresee(dataset)._infer(dataset, self.shared)
+        _check_features(config, source, dataset)
+        _check_sizes(self.module.units, dataset._data.x)
+        return source, dataset
 
     @property
     def check(self) -> Optional[LawCheck]:
@@ -288,7 +300,10 @@ class GraphEstimator:
     def changes(self, stay: float = 0.5) -> pd.DataFrame:
         """Of windows, which interactions come and go, see
         :func:`~pyg_fnri.convert.to_changes`."""
-        return to_changes(self.graph, stay)
+        interacts = torch.stack(
+            [1 - q[:, 0] for q in self._joined()['probability']], dim=-1)
+        table = self.graph.assign(type=1, probability=interacts.flatten())
+        return to_changes(table, stay)
 
     @cached_property
     def laws(self) -> Optional[LawCurves]:
@@ -303,6 +318,7 @@ class GraphEstimator:
 
     def predict(self, num_steps: int) -> list[np.ndarray]:
         """The next states of each system, `[N, num_steps, F]`."""
+        self.module.require('decoder')
         predict = self.module.model.predict_trajectory
         return [
             predict(of, num_steps, of.edge_type).numpy() for of in self.data
@@ -317,15 +333,14 @@ class GraphEstimator:
                 raise ValueError('No frames are left to be predicted; give '
                                  'longer trajectories.')
             return cast(float, self.about['score'])
-        with tempfile.TemporaryDirectory() as root:
-            source = UserData.of(data, root, False, self.seed, options)
-            dataset = source.open_whole(self.module.config.num_observed)
-            with self._apart():
-                return copy.copy(self)._foresee(dataset).score()
+        _, dataset = self._open(data, options)
+        with self._apart():
+            return copy.copy(self)._foresee(dataset).score()
 
     def pictures(self, stay: float = 0.5) -> dict[str, Figure]:
         """The graph of the first system, how probable its interactions are,
         force laws, and predictions of held-out systems; by name."""
+        self._require_data()
         first, out = self.data[0], dict[str, Figure]()
         if first.num_edges:
             posterior = self._posterior(first)
@@ -396,6 +411,11 @@ class GraphEstimator:
     def _repr_html_(self) -> str:
         return make_summary(self)
 
+    def _require_data(self) -> None:
+        if not self.data:
+            raise ValueError('There are no graphs yet; infer(data) gives '
+                             'those of other systems.')
+
     def _has_laws(self) -> bool:
         return isinstance(self.module.model.decoder.layer, ForceLawDecoder)
 
@@ -410,8 +430,7 @@ class GraphEstimator:
         return None if config.recipe == 'laws' else config.num_observed
 
     def _are_windows(self) -> bool:
-        return len(self.data) > 1 and all('/' in str(name)
-                                          for name in self.systems)
+        return len(self.data) > 1 and self.about.get('windows', False)
 
     def _of(self, module: RelationalInference) -> 'GraphEstimator':
         self.module, self.data, self.held_out = module, [], []
@@ -438,7 +457,8 @@ class GraphEstimator:
         graph = infer_graph(model, batch)
         if graph.mass is not None:
             batch.mass = graph.mass
-        found = roll_out(model, batch, graph.edge_type, batch.y.size(1) - 1)
+        found = model.predict_trajectory(batch,
+                                         batch.y.size(1) - 1, graph.edge_type)
         steps = min(found.size(1), HORIZON)
         start, true = units(batch.y[:, :1 + steps]).tensor_split([1], dim=1)
         near = units(found[:, :steps])
@@ -456,6 +476,7 @@ class GraphEstimator:
         model, frames = self.module.model, self._frames()
         self.systems, self.particles = (dataset.system_names,
                                         dataset.particle_names)
+        self.about['windows'] = dataset.facts.get('windows', False)
         quiet = (len(dataset) <= BATCH_SIZE
                  or not rich.get_console().is_terminal)
         batches = (_observed(batch, frames) for batch in track(
@@ -484,6 +505,7 @@ class GraphEstimator:
 
     def _joined(self) -> dict[str, Any]:
         """Arguments of :mod:`pyg_fnri.convert`."""
+        self._require_data()
         batch = Batch.from_data_list([
             Data(edge_index=of.edge_index, edge_type=of.edge_type,
                  edge_attr=of.edge_attr, num_nodes=of.num_nodes)
@@ -528,8 +550,10 @@ def _are_windows_of_one(*splits: Systems) -> bool:
     names = [name for part in splits for name in part.system_names]
     particles = [of for part in splits for of in part.particle_names]
     recordings = {str(name).rpartition('/')[0] for name in names}
-    return len(recordings) == 1 and '' not in recordings and all(
-        of == particles[0] for of in particles)
+    return len(recordings) == 1 and all(of == particles[0]
+                                        for of in particles) and all(
+                                            part.facts.get('windows')
+                                            for part in splits)
 
 
 def _observed(data: Any, frames: Optional[int]) -> Any:

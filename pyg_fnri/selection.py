@@ -77,12 +77,13 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
         val: Validation systems.
         test: At least two held-out systems.
         out: Where runs are kept; those that are there go on.
-        **kwargs: Of :func:`~pyg_fnri.training.fit`.
+        **kwargs: Of :func:`~pyg_fnri.training.fit`; on one device by default.
     """
     if len(test) < 2:
         raise ValueError(f'test has {len(test)} systems: a standard error '
                          f'takes at least two.')
     train, val = _without_labels(train), _without_labels(val)
+    kwargs = dict(devices=1, **kwargs)
     runs: dict[tuple[int, ...], list[dict[str, Any]]] = {}
     modules = dict[tuple[int, ...], RelationalInference]()
     failures = []
@@ -109,6 +110,8 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
                 runs.setdefault(types, []).append(_measure(module, test))
         if config.recipe == 'laws' and types in runs and _suffices(runs):
             break
+    if not runs:
+        raise RuntimeError('\n'.join(failures))
     table = _compare(runs, WORTH if config.recipe == 'laws' else 0.0)
     chosen = list(runs)[int(table['recommended'].argmax())]
     return Selection(chosen, table, failures + _warnings(table),
@@ -209,8 +212,8 @@ def _measure(module: RelationalInference,
     left = (error > linear + math.log(NOTHING)) & (error < linear)
     nothing_left = bool(left.mean() < FEW)
     return dict(error=error, linear=linear, shuffled=shuffled, types=types,
-                entropy=np.mean(entropy), num_used=num_used, accuracy=accuracy,
-                holds=holds, nothing_left=nothing_left)
+                sizes=sizes, entropy=np.mean(entropy), num_used=num_used,
+                accuracy=accuracy, holds=holds, nothing_left=nothing_left)
 
 
 def _error(module: RelationalInference, batch: Batch, types: Tensor,
@@ -264,12 +267,13 @@ def _compare(runs: dict[tuple[int, ...], list[dict[str, Any]]],
             row[f'ratio_to_{name}'] = math.exp(log)
             row[f'ratio_to_{name}_se'] = math.exp(log) * spread
         graphs = combinations([run['types'] for run in found], 2)
-        pairs: list[Any] = [agreement(*pair, types) for pair in graphs]
+        sizes = found[0]['sizes']  # NRI has joint types.
+        pairs: list[Any] = [agreement(*pair, sizes) for pair in graphs]
         agreed = np.array(pairs or [3 * [None]], dtype=float).mean(0)
         row |= zip(AGREEMENT, agreed)
         row |= dict(entropy_share=np.mean([run['entropy'] for run in found]),
                     types_used=sum(run['num_used'] for run in found),
-                    types=len(found) * sum(types),
+                    types=len(found) * sum(sizes),
                     edge_accuracy=np.mean([run['accuracy'] for run in found]),
                     holds=types in holding)
         rows.append(row)

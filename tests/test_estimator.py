@@ -12,7 +12,9 @@ from verdicts import Kind, pull
 import pyg_fnri
 from pyg_fnri import GraphEstimator, infer, load
 from pyg_fnri.data import from_trajectory
-from pyg_fnri.estimator import RESULTS, _check_sizes, present_results
+from pyg_fnri.datasets import TrajectoryTable
+from pyg_fnri.estimator import (RESULTS, _are_windows_of_one, _check_sizes,
+                                present_results)
 from pyg_fnri.inference import shared_graph
 from pyg_fnri.laws import LawCheck
 from pyg_fnri.nn import MinMaxScaling
@@ -323,3 +325,69 @@ def test_a_checkpoint_infers_graphs_of_others(module, estimator, tmp_path):
     found = bare.infer(str(tmp_path / 'new.csv'))
     pd.testing.assert_frame_equal(found.graph, expected.graph)
     assert pyg_fnri.load is load
+
+
+def test_other_systems_are_scored_as_they_are_inferred(result, systems,
+                                                       tmp_path):
+    x = torch.stack([data.x for data in systems]).numpy()
+    assert result.score(x, time_step=INTERVAL) == pytest.approx(
+        result.infer(x, time_step=INTERVAL).score())
+    with pytest.raises(ValueError, match='resample'):
+        result.score(x[:, :, ::2], time_step=2 * INTERVAL)
+
+
+def test_names_with_a_slash_are_no_windows(module, estimator, tmp_path):
+    result = estimator([3, 3])
+    table = pd.read_csv(tmp_path / 'new.csv')
+    table['system'] = 'day/' + table['system'].str[1:]
+    result = result.infer(table)
+    assert result.systems == ['day/0', 'day/1']
+    assert 'changes' not in result.pictures()
+    splits = [
+        TrajectoryTable(str(tmp_path / name), table, system='system')
+        for name in 'ab'
+    ]
+    assert not _are_windows_of_one(*splits)
+
+
+def test_changes_are_of_whether_pairs_interact(module, estimator):
+    result = estimator([3], window=6, num_steps=12)
+    rows = result.changes().set_index(['sender', 'receiver', 'layer'])
+    q = module.model.posterior(result.data[1])[1]
+    for edge, (j, i) in enumerate(result.data[1].edge_index.t().tolist()):
+        assert rows.loc[(f'p{j}', f'p{i}', 1),
+                        6] == pytest.approx(1 - q[edge, 0].item(), abs=1e-6)
+
+
+def test_a_memory_is_warmed_on_what_is_observed(module, estimator):
+    options = dict(module.config.options, decoder='gru', burn_in=4)
+    config = replace(module.config, options=options)
+    module.model = config.build_model()
+    result = estimator([3, 4], config)
+    data = result.held_out[0]
+    expected = module.model.predict_trajectory(data, 4, data.edge_type)
+    torch.testing.assert_close(data.prediction, expected)
+    module.trained = ('encoder', )
+    with pytest.raises(ValueError, match='trained decoder'):
+        result.predict(3)
+
+
+def test_laws_stay_where_networks_fail(systems, monkeypatch):
+    def fail(config, *args, **kwargs):
+        if config.recipe == 'quick':
+            raise RuntimeError('out of memory')
+        return select_layers(config, *args, **kwargs)
+
+    monkeypatch.setattr('pyg_fnri.estimator.select_layers', fail)
+    monkeypatch.setattr(LawCheck, 'holds', False)
+    result = infer(systems, [2], time_step=INTERVAL)
+    assert result.about['method'] == 'laws'
+    assert 'out of memory' in repr(result)
+
+
+def test_what_has_no_edges_or_no_data_says_so(module, estimator):
+    assert '<img' not in estimator([3, 3], radius=1e-9)._repr_html_()
+    bare = GraphEstimator()._of(module)
+    for ask in (bare.network, bare.pictures, lambda: bare.graph):
+        with pytest.raises(ValueError, match='no graphs yet'):
+            ask()

@@ -30,8 +30,8 @@ def make_runs(factor, sizes=(2, ), seeds=(0, 1), wrong=0., **changes):
         error = np.log(factor * SYSTEMS) + noise
         run = dict(error=error, linear=np.log(4 * SYSTEMS),
                    shuffled=error + math.log(2), entropy=0.05, types=same,
-                   num_used=sum(sizes), accuracy=math.nan, holds=False,
-                   nothing_left=True)
+                   sizes=sizes, num_used=sum(sizes), accuracy=math.nan,
+                   holds=False, nothing_left=True)
         out.append(run | changes)
     return out
 
@@ -191,3 +191,22 @@ def test_no_label_is_used(tiny_systems, tmp_path):
     other = select('other')
     same = [c for c in found.table if c != 'edge_accuracy']
     assert other.table[same].equals(found.table[same])
+
+
+def test_where_all_candidates_fail_all_reasons_are_told(module, tiny_systems,
+                                                        tmp_path, monkeypatch):
+    def fit(config, *args, **kwargs):
+        assert kwargs['devices'] == 1
+        raise RuntimeError(f'out of {config.num_edge_types}')
+
+    monkeypatch.setattr('pyg_fnri.selection.fit', fit)
+    splits = [tiny_systems(name) for name in ('train', 'val', 'test')]
+    with pytest.raises(RuntimeError, match=r'(?s)of \[2\].*of \[3\]'):
+        select_layers(module.config, [[2], [3]], *splits, str(tmp_path), [0])
+
+
+def test_seeds_of_joint_types_are_compared():
+    """NRI's graphs have one layer, whatever the candidate."""
+    runs = make_runs(1., (4, ), wrong=0.9)
+    row, = _compare({(2, 2): runs}).itertuples()
+    assert row.types == 8 and 0.2 < row.agreement < 0.5

@@ -44,19 +44,20 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     parser.add_argument('--checkpoint', metavar='PATH',
                         help='a result, or a trained model, to infer by')
     parser.add_argument(
-        '--layers', nargs='+', type=int, metavar='K',
+        '--layers', nargs='+', type=int, metavar='K', default=argparse.SUPPRESS,
         help='types of each layer, no interaction included '
         '[the fewest layers that do]')
     parser.add_argument(
-        '--method', default='auto', choices=('auto', 'laws', 'networks'),
-        help='what explains motion [%(default)s: laws, or '
-        'networks where no laws hold]')
+        '--method', default=argparse.SUPPRESS,
+        choices=('auto', 'laws', 'networks'), help='what explains motion '
+        '[auto: laws, or networks where no laws hold]')
     parser.add_argument('--directed', action='store_true',
+                        default=argparse.SUPPRESS,
                         help='infer each direction of a pair by itself')
     parser.add_argument('--shared', action='store_true',
                         help='one graph for all systems, of the same particles')
-    parser.add_argument('--seed', type=int, default=0,
-                        help='of all randomness [%(default)s]')
+    parser.add_argument('--seed', type=int, default=argparse.SUPPRESS,
+                        help='of all randomness [0]')
     parser.add_fields(
         'how trajectories are read', OwnData,
         ['system', 'time', 'particle', 'position', 'time_step', 'window'], [
@@ -72,9 +73,20 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     parser.add_argument('--overwrite', action='store_true',
                         help='replace results in --out')
     args: argparse.Namespace = parser.parse_args(argv)
+    if not 0 < args.stay < 1:
+        parser.error(f'--stay must be between 0 and 1, but is {args.stay:g}')
+    if args.checkpoint is not None and _settings(args):
+        parser.error(f'--{min(_settings(args))} is of a fit, and --checkpoint '
+                     f'is of one already; leave one of them out')
     if 'data' not in args:
         parser.error('name the trajectories: pyg-fnri infer FILE --out DIR')
     return args
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Of a fit, those that were given."""
+    names = {'layers', 'method', 'directed', 'seed'}
+    return {name: vars(args)[name] for name in names & vars(args).keys()}
 
 
 def main(argv: Optional[list[str]] = None) -> None:
@@ -91,11 +103,11 @@ def main(argv: Optional[list[str]] = None) -> None:
                              f"directory.")
         if args.checkpoint is not None:
             model = load(args.checkpoint)
-            result = model.set_params(shared=args.shared).infer(data, **options)
+            model.shared |= args.shared
+            result = model.infer(data, **options)
         else:
-            result = GraphEstimator(args.layers or 'auto', method=args.method,
-                                    directed=args.directed, shared=args.shared,
-                                    seed=args.seed).fit(data, **options)
+            result = GraphEstimator(shared=args.shared,
+                                    **_settings(args)).fit(data, **options)
         result.save(args.out, args.stay)
     print(result)
     if args.shared and 'window' in options:

@@ -44,8 +44,9 @@ def main(argv: Optional[list[str]] = None) -> None:
                         help='force laws, or networks [%(default)s]')
     parser.add_fields('networks', Recipe,
                       ['hidden_channels', 'batch_size', 'max_steps'])
-    parser.add_fields('run', Run,
-                      ['num_observed', 'directed', 'out', 'threads'])
+    parser.add_fields(
+        'run', Run, ['num_observed', 'directed', 'out', 'threads'],
+        ['accelerator', 'root', 'data_seed', 'num_val', 'val_every'])
     args = parser.parse_args(argv)
     import torch
 

@@ -225,6 +225,7 @@ class TrajectoryTable(StoredSystems):
             raise ValueError(
                 f'Systems have from {min(lengths)} to {max(lengths)} frames; '
                 f'cut windows of equal length, by window={min(lengths)}.')
+        facts['windows'] = window is not None
         facts['tracks'] = dict(tracks=num_tracks,
                                tracks_left_out=num_tracks - len(used),
                                windows=len(systems), windows_left_out=num_empty)

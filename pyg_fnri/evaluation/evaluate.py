@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_fnri.datasets.spec import Systems, open_dataset
-from pyg_fnri.inference import Refined
+from pyg_fnri.inference import Refined, infer_graph
 from pyg_fnri.loader import SystemLoader
 from pyg_fnri.metrics import (EdgePosterior, RolloutMSE, graph_report,
                               guessing_accuracy, linear_rollout, static_rollout)
@@ -52,8 +52,8 @@ def evaluate(model: RelationalAutoEncoder, batches: Iterable[Data],
         num_edge_types: Number of true types of each layer.
         horizons: Steps of the rollouts; those longer than :obj:`y` are left
             out. None at all for an encoder alone.
-        infer: Gives a batch's graph, such as
-            :func:`~pyg_fnri.inference.refine`; the encoder by default.
+        infer: Gives a batch's graph, by default
+            :func:`~pyg_fnri.inference.infer_graph`.
         linear_step: In these units, to compare rollouts with.
 
     Returns:
@@ -66,7 +66,7 @@ def evaluate(model: RelationalAutoEncoder, batches: Iterable[Data],
     first, num_systems = model.decoder.burn_in - 1, 0
     for batch in batches:
         num_systems += getattr(batch, 'num_graphs', 1)  # A single Data.
-        graph = (infer or model.infer)(batch)
+        graph = infer(batch) if infer else infer_graph(model, batch)
         edge_type, posterior = graph[:2]
         if isinstance(graph, Refined) and graph.mass is not None:
             batch.mass = graph.mass

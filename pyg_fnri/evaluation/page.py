@@ -120,7 +120,7 @@ def describe(result: Any) -> list[str]:
 def make_summary(result: Any) -> str:
     """A few lines and the graph of the first system, for notebooks."""
     text = f'<pre>{escape(repr(result))}</pre>'
-    if getattr(result, 'data', None):
+    if getattr(result, 'data', None) and result.data[0].num_edges:
         text += _picture(result.plot('graph'), CAPTIONS['graph'])
     return text
 

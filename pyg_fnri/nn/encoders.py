@@ -25,7 +25,7 @@ class BatchNorm(torch.nn.BatchNorm1d):
                 and distributed.get_world_size() > 1):
             return super().forward(x)
         from torch.distributed.nn.functional import all_reduce
-        rows = x.transpose(0, 1).flatten(1)  # [C, rows]
+        rows = x.transpose(0, 1).flatten(1).to(self.weight.dtype)  # [C, rows]
         total = torch.cat([rows.sum(1), rows.new_tensor([rows.size(1)])])
         total, number = all_reduce(total).split([len(rows), 1])
         centred = rows - (total / number).unsqueeze(1)
@@ -37,7 +37,7 @@ class BatchNorm(torch.nn.BatchNorm1d):
             known.num_batches_tracked += 1
         scale = self.weight * torch.rsqrt(var + self.eps)
         out: Tensor = centred * scale.unsqueeze(1) + self.bias.unsqueeze(1)
-        return out.view(len(out), len(x), *x.shape[2:]).transpose(0, 1)
+        return out.view(len(out), len(x), *x.shape[2:]).transpose(0, 1).to(x)
 
 
 class MLP(torch.nn.Module):

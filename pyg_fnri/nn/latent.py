@@ -137,7 +137,11 @@ class Latent(torch.nn.Module, ABC):
             log_prior = log_prior + layer[own]
         effects, change = effects.flatten(2), change.flatten(1)
         products = effects[:, a] * effects[:, b]
-        receiver, both = data.edge_index[1], 1 + self.undirected
+        receiver = data.edge_index[1]
+        # A pair has the evidence of both ends, an edge without reverse its own.
+        number = torch.arange(len(receiver), device=change.device)
+        mutual = reverse_edges(data.edge_index) != number
+        both = (1 + self.undirected * mutual).unsqueeze(-1)
         for _ in range(NUM_ROUNDS):
             sent = torch.bmm((q @ options).unsqueeze(1), effects).squeeze(1)
             error = change.index_add(0, receiver, sent, alpha=-1)

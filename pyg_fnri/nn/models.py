@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn.inits import reset
 
 from pyg_fnri.nn.decoder import Decoder, RolloutDecoder
-from pyg_fnri.nn.encoders import MLPEncoder
+from pyg_fnri.nn.encoders import MLPEncoder, UniformEncoder
 from pyg_fnri.nn.latent import (CategoricalLatent, Latent, SigmoidLatent,
                                 check_edge_types, check_prior, most_probable)
 from pyg_fnri.nn.multiplex_conv import EquivariantConv, MultiplexConv
@@ -68,19 +68,22 @@ class RelationalAutoEncoder(torch.nn.Module):
         return logits, self.decode(y, edge_index, edge_attr, pred_steps)
 
     def posterior(self, data: Data) -> list[Tensor]:
-        """Probabilities :obj:`[num_edges, K_a]` of each layer-graph's types."""
-        return self.infer(data)[1]
+        """Probabilities :obj:`[num_edges, K_a]` of each layer-graph's types:
+        the encoder's, and where the decoder's messages add up, those by which
+        they explain the observed frames."""
+        return self.relax(self.one_pass(data)[1], data)
 
     def predict(self, data: Data) -> Tensor:
         """The most probable graph, :obj:`[num_edges, num_layers]` int64."""
         return self.infer(data)[0]
 
     def infer(self, data: Data) -> tuple[Tensor, list[Tensor]]:
-        """The most probable graph and the posterior: the encoder's, and where
-        the decoder's messages add up, those by which they explain the observed
-        frames."""
-        _, posterior = self.one_pass(data)
-        posterior = self.relax(posterior, data)
+        """The most probable graph and its :meth:`posterior`."""
+        if isinstance(self.encoder, UniformEncoder):
+            raise ValueError("Force laws have no encoder that infers graphs; "
+                             "take those of pyg_fnri.inference.refine(model, "
+                             "data).")
+        posterior = self.posterior(data)
         return most_probable(posterior), posterior
 
     def one_pass(self, data: Data) -> tuple[Tensor, list[Tensor]]:

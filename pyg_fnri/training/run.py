@@ -21,9 +21,9 @@ from pyg_fnri.training.config import Config
 from pyg_fnri.training.em import ExpectationMaximisation
 from pyg_fnri.training.module import RelationalInference, build_module
 from pyg_fnri.training.recipes import LawsRecipe
-from pyg_fnri.training.trainer import (START_STEPS, find_start, load_checkpoint,
-                                       make_trainer, quiet_lightning,
-                                       train_module)
+from pyg_fnri.training.trainer import (START_STEPS, find_start, frames_of,
+                                       load_checkpoint, make_trainer,
+                                       quiet_lightning, train_module)
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def _fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
     def begin() -> None:
         if not resume:
             _start_run(out, command)
-        module.fit_units(train._data.x)
+        module.fit_units(frames_of(train))
 
     if isinstance(module.recipe, LawsRecipe):
         em = ExpectationMaximisation(config, train, val, out)
@@ -79,7 +79,7 @@ def _fit(config: Config, train: InMemoryDataset, val: InMemoryDataset, out: str,
                  f'{out}')
     recipe = module.recipe
     if (last is None and recipe.num_starts > 1 and config.regime == 'learned'
-            and recipe.max_steps > START_STEPS):
+            and not 0 < recipe.max_steps <= START_STEPS):
         kwargs.pop('val_every', None)
         find_start(module, train, val, **kwargs)
     best = train_module(trainer, module, train, val, out, last)

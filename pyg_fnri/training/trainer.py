@@ -1,4 +1,5 @@
 """Lightning's trainer as runs use it: checkpoints, limits, logs, progress."""
+import copy
 import csv
 import importlib.util
 import logging
@@ -20,6 +21,7 @@ from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
 from pytorch_lightning.loggers.csv_logs import ExperimentWriter
 from pytorch_lightning.plugins import TorchCheckpointIO
+from torch import Tensor
 from torch_geometric.data import InMemoryDataset
 
 from pyg_fnri.datasets.stored import (loaded, write_picture, write_tensors,
@@ -89,12 +91,23 @@ def make_trainer(module: RelationalInference, num_systems: int, out: str,
         raise ValueError(f"batch_size is {recipe.batch_size}, {batch_size} on "
                          f"all devices, but there are {num_systems} training "
                          f"systems; lower it.")
-    # A run shorter than the interval is still looked at when it ends.
-    trainer.val_check_interval = min(n for n in (val_every,
-                                                 recipe.max_epochs * num_steps,
-                                                 recipe.max_steps) if n > 0)
+    limits = (recipe.max_epochs * num_steps, recipe.max_steps)
+    if total := min((n for n in limits if n > 0), default=0):
+        # What follows the last validation is in no checkpoint.
+        val_every = total // math.ceil(total / val_every)
+    trainer.val_check_interval = val_every
     trainer.log_every_n_steps = min(50, trainer.val_check_interval)
     return cast(pl.Trainer, trainer)
+
+
+def frames_of(systems: InMemoryDataset) -> Tensor:
+    """The whole trajectories of a data set, or of a part of one,
+    :obj:`[num_nodes, T, num_features]`."""
+    if systems._indices is None:
+        return cast(Tensor, systems._data.x)
+    whole = copy.copy(systems)
+    whole.transform = None
+    return cast(Tensor, next(iter(SystemLoader(whole, len(whole)))).x)
 
 
 def find_start(module: RelationalInference, train: InMemoryDataset,
@@ -108,7 +121,7 @@ def find_start(module: RelationalInference, train: InMemoryDataset,
     for number in range(recipe.num_starts):
         seed = config.seed + SEEDS_APART * number
         start = build_module(replace(config, seed=seed))
-        start.fit_units(train._data.x)
+        start.fit_units(frames_of(train))
         trainer = pl.Trainer(max_steps=num_steps, max_epochs=-1, logger=False,
                              enable_checkpointing=False,
                              enable_model_summary=False,

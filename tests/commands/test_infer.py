@@ -57,6 +57,17 @@ def test_results_are_replaced_on_demand_only(script, arguments, write_table,
     assert read(tmp_path / 'graphs')['edges.csv'] != before['edges.csv']
 
 
+@pytest.mark.parametrize('words, said', [(['--stay', '1'], 'between 0 and 1'),
+                                         (['--method', 'laws'], '--method is')])
+def test_what_would_be_in_vain_is_told_at_once(script, arguments, write_table,
+                                               tmp_path, capsys, words, said):
+    data = write_table(tmp_path / 'new.csv', [3])
+    with pytest.raises(SystemExit, match='2'):
+        script.main([*arguments, data, *words])
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / 'graphs').exists()
+
+
 def test_systems_of_the_same_particles_share_a_graph(script, arguments,
                                                      write_table, tmp_path,
                                                      capsys):

@@ -303,3 +303,16 @@ def test_mean_field_of_effects_that_say_nothing_is_the_prior():
         out = latent.mean_field(start, effects, torch.full((3, 4, 2), change),
                                 data)
         assert_close_types(out, latent.prior)
+
+
+def test_mean_field_counts_what_an_edge_without_reverse_says_once():
+    posterior = {}
+    for undirected in (False, True):
+        latent = CategoricalLatent([2], undirected=undirected)
+        data = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)
+        effects = 0.02 * torch.ones(1, latent.num_channels, 3, 2)
+        effects[:, 0] = 0
+        posterior[undirected], = latent.mean_field([torch.full(
+            (1, 2), 0.5)], effects, 0.015 * torch.ones(2, 3, 2), data)
+    assert posterior[True].equal(posterior[False])
+    assert not posterior[True].allclose(torch.tensor(0.5), atol=1e-5)

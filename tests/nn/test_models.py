@@ -9,7 +9,8 @@ from pyg_fnri.data import fully_connected
 from pyg_fnri.nn import (FNRI, NRI, SFNRI, CNNEncoder, EquivariantConv,
                          ForceLaw, ForceLawDecoder, LinearStep, MLPEncoder,
                          MultiplexConv, OverLinearStep, RecurrentConv,
-                         RecurrentDecoder, ResidualEncoder, RolloutDecoder)
+                         RecurrentDecoder, ResidualEncoder, RolloutDecoder,
+                         UniformEncoder)
 from pyg_fnri.nn.latent import most_probable
 
 
@@ -240,3 +241,14 @@ def test_messages_tell_the_graphs_that_they_have_moved_particles_over():
     layer.lin.weight.data.fill_(torch.nan)
     with pytest.raises(ValueError, match='not finite'):
         model.predict(data)
+
+
+def test_force_laws_do_not_infer_graphs_by_an_encoder(data):
+    model = make('fnri')
+    model.encoder = UniformEncoder(model.latent.num_logits)
+    posterior = torch.cat(model.posterior(data), dim=-1)
+    assert ((posterior > 0) & (posterior < 1)).all()
+    for infer in (model.predict, model.infer,
+                  lambda data: model.predict_trajectory(data, 3)):
+        with pytest.raises(ValueError, match='inference.refine'):
+            infer(data)

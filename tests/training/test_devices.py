@@ -91,3 +91,11 @@ def test_no_tensor_is_made_on_another_device(train, model, recipe, regime):
     loss.backward()
     assert loss.is_meta
     assert all(p.grad is None or p.grad.is_meta for p in module.parameters())
+
+
+def test_half_precision_on_two_devices(train, val, tmp_path):
+    config = make_config(recipe='paper', options=dict(batch_size=8,
+                                                      max_steps=2))
+    found = fit(config, train, val, str(tmp_path / 'run'), accelerator='cpu',
+                devices=2, strategy='ddp_fork', precision='bf16-mixed')
+    assert all(k.isfinite().all() for k in found.state_dict().values())

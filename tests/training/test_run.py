@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 from small_training import is_same_state, make_config, validate
 
 import pyg_fnri.training.run
@@ -99,3 +100,14 @@ def test_a_killed_start_can_be_started_again(tmp_path, monkeypatch):
     assert removed[:4] == [*names[:2], 'version_0', 'laws.ckpt']
     assert 'command.txt' not in removed
     assert (tmp_path / 'command.txt').read_text() == 'new\n'
+
+
+def test_units_are_those_of_the_part_that_is_trained_on(train, val, tmp_path):
+    config = make_config(options={'max_steps': 1, 'batch_size': 4})
+    module = fit(config, train[:8], val, str(tmp_path / 'run'),
+                 accelerator='cpu')
+    expected = build_module(config)
+    expected.fit_units(torch.cat([train.get(k).x for k in range(8)]))
+    for part in ('units', 'linear_step', 'model.scaling'):
+        assert is_same_state(*(m.get_submodule(part).state_dict()
+                               for m in (module, expected)))

@@ -4,6 +4,7 @@ import signal
 from dataclasses import asdict
 from functools import partial
 
+import pandas as pd
 import pytest
 import pytorch_lightning as pl
 import rich
@@ -188,3 +189,17 @@ def test_metrics_have_names_that_the_system_cannot_encode(
     metrics.save()
     text = (tmp_path / 'metrics.csv').read_text(encoding='utf-8')
     assert text.splitlines() == ['step,val_accuracy_Ω', '1,0.5']
+
+
+@pytest.mark.parametrize('max_steps, val_every, steps', [(5, 3, [1, 3]),
+                                                         (3, 10, [2]),
+                                                         (4, 2, [1, 3])])
+def test_the_last_steps_are_looked_at_and_kept(train, val, tmp_path, max_steps,
+                                               val_every, steps):
+    module = build(train, options={'batch_size': 8, 'max_steps': max_steps})
+    trainer = make_trainer(module, len(train), str(tmp_path), val_every, 'cpu')
+    train_module(trainer, module, train, val, str(tmp_path))
+    rows = pd.read_csv(tmp_path / 'metrics.csv').dropna(subset=['val_loss'])
+    assert rows['step'].tolist() == steps
+    last = torch.load(tmp_path / 'last.ckpt', weights_only=True)
+    assert last['global_step'] == steps[-1] + 1
