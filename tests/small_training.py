@@ -9,7 +9,9 @@ from pyg_fnri.training import Config, build_module
 def make_config(**kwargs):
     """A small model's; the quick recipe ends its decay soon."""
     recipe = kwargs.get('recipe', 'quick')
-    options = {'hidden_channels': 8, **kwargs.pop('options', {})}
+    options = kwargs.pop('options', {})
+    if recipe != 'laws':
+        options = {'hidden_channels': 8, **options}
     if recipe == 'quick':
         options = {'max_steps': 20, 'warmup_steps': 2, **options}
     return Config(in_channels=4, num_observed=49, num_edge_types=[2, 2],

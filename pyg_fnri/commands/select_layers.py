@@ -24,7 +24,7 @@ from typing import Optional
 
 from pyg_fnri.commands.cli import (OptionParser, Run, describe_data,
                                    errors_in_one_line, given, open_splits)
-from pyg_fnri.training.recipes import RECIPES, Recipe
+from pyg_fnri.training.recipes import NetworkRecipe
 
 
 def types(text: str) -> tuple[int, ...]:
@@ -42,7 +42,7 @@ def main(argv: Optional[list[str]] = None) -> None:
     parser.add_data()
     parser.add_argument('--recipe', default='laws', choices=('laws', 'quick'),
                         help='force laws, or networks [%(default)s]')
-    parser.add_fields('networks', Recipe,
+    parser.add_fields('networks', NetworkRecipe,
                       ['hidden_channels', 'batch_size', 'max_steps'])
     parser.add_fields(
         'run', Run, ['num_observed', 'directed', 'out', 'threads'],
@@ -55,7 +55,9 @@ def main(argv: Optional[list[str]] = None) -> None:
     from pyg_fnri.selection import plot_selection, select_layers
     from pyg_fnri.training import Config
 
-    options = {'max_steps': 4_000, **given(args, RECIPES[args.recipe])}
+    options = given(args, NetworkRecipe)
+    if args.recipe == 'quick':
+        options = {'max_steps': 4_000, **options}
     if 'directed' in args:
         options['undirected'] = False
     with errors_in_one_line():

@@ -41,7 +41,7 @@ from typing import Optional, cast
 
 from pyg_fnri.commands.cli import (OptionParser, Run, describe_data,
                                    errors_in_one_line, given, open_splits)
-from pyg_fnri.training import RECIPES, Config, Recipe
+from pyg_fnri.training import RECIPES, Config, NetworkRecipe
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +52,8 @@ def parse_args(argv: Optional[list[str]] = None) -> argparse.Namespace:
     parser.add_fields('model', Config,
                       ['model', 'num_edge_types', 'recipe', 'regime', 'seed'],
                       ['unsplit'])
-    parser.add_fields('training', Recipe, ['batch_size', 'max_steps', 'shared'],
-                      [])
+    parser.add_fields('training', NetworkRecipe,
+                      ['batch_size', 'max_steps', 'shared'], [])
     parser.add_fields(
         'run', Run,
         ['num_observed', 'directed', 'out', 'resume', 'overwrite', 'threads'])

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
                                           SupervisedInference,
                                           TrueGraphPrediction, build_module)
     from pyg_fnri.training.recipes import (DECODERS, ENCODERS, RECIPES,
-                                           LawsRecipe, PaperRecipe, QuickRecipe,
-                                           Recipe)
+                                           LawsRecipe, NetworkRecipe,
+                                           PaperRecipe, QuickRecipe, Recipe)
     from pyg_fnri.training.run import check_run, fit
     from pyg_fnri.training.trainer import (load_checkpoint, quiet_lightning,
                                            save_checkpoint)
@@ -21,8 +21,8 @@ else:
 
 __all__ = [
     'Config', 'DECODERS', 'ENCODERS', 'ExpectationMaximisation', 'LawsRecipe',
-    'MODELS', 'PaperRecipe', 'QuickRecipe', 'RECIPES', 'REGIMES', 'Recipe',
-    'RelationalInference', 'SupervisedInference', 'TrueGraphPrediction',
-    'build_module', 'check_run', 'fit', 'load_checkpoint', 'quiet_lightning',
-    'save_checkpoint'
+    'MODELS', 'NetworkRecipe', 'PaperRecipe', 'QuickRecipe', 'RECIPES',
+    'REGIMES', 'Recipe', 'RelationalInference', 'SupervisedInference',
+    'TrueGraphPrediction', 'build_module', 'check_run', 'fit',
+    'load_checkpoint', 'quiet_lightning', 'save_checkpoint'
 ]

@@ -21,7 +21,7 @@ from pyg_fnri.nn import (ForceLawDecoder, LinearStep, MinMaxScaling,
 from pyg_fnri.nn.latent import most_probable, reverse_edges
 from pyg_fnri.nn.linear_step import NUM_FITTED
 from pyg_fnri.training.config import Config
-from pyg_fnri.training.recipes import Recipe
+from pyg_fnri.training.recipes import NetworkRecipe, Recipe
 
 #: Types :obj:`[E, L]` of a batch, and each layer's probabilities
 #: :obj:`[E, K_a]`; None where the types are given.
@@ -52,7 +52,8 @@ class RelationalInference(pl.LightningModule):
                  config: Config) -> None:
         super().__init__()
         self.model = model
-        self.recipe = recipe
+        #: Of networks, unless laws are fitted, which no step trains.
+        self.recipe: Any = recipe
         self.config = config
         #: The units of reports: the paper's, whatever the model works in.
         self.units = MinMaxScaling(config.in_channels)
@@ -122,8 +123,9 @@ class RelationalInference(pl.LightningModule):
         tau = recipe.temperature(self.global_step)
         edge_attr = latent.sample(logits, tau, recipe.hard,
                                   self.generator).repeat(number, 1)
-        nll = recipe.reconstruction(self.model, batch,
-                                    per_mass(edge_attr, batch), self.generator)
+        nll: Tensor = recipe.reconstruction(self.model, batch,
+                                            per_mass(edge_attr, batch),
+                                            self.generator)
         kl = kl_divergence(latent.kl(logits), batch.num_nodes)
         self.log_dict(dict(train_loss=nll + kl, train_kl=kl),
                       batch_size=batch.num_graphs)
@@ -131,7 +133,7 @@ class RelationalInference(pl.LightningModule):
 
     def _lesson(self, batch: Data) -> tuple[Tensor, Tensor]:
         """What the encoder loses, and the graphs that messages teach it."""
-        recipe: Any = self.recipe  # One that has a last stage.
+        recipe = self.recipe  # One that has a last stage.
         if recipe.last_stage(self.global_step - 1) is None:
             # Adam remembers gradients of another size.
             optimizer: Any = self.optimizers(use_pl_optimizer=False)
@@ -169,7 +171,7 @@ class RelationalInference(pl.LightningModule):
                                                  first + unsure, generator)
             first += len(sure)
 
-    def _decoder_loss(self, batch: Data, recipe: Recipe,
+    def _decoder_loss(self, batch: Data, recipe: NetworkRecipe,
                       edge_type: Tensor) -> Tensor:
         """Of the decoder alone, over a graph :obj:`[num_edges, num_layers]`."""
         edge_attr = per_mass(self.model.latent.encode_types(edge_type), batch)
@@ -364,7 +366,7 @@ class RelationalInference(pl.LightningModule):
         if not self.recipe.l2:
             return torch.zeros((), device=self.device)
         squares = [w.square().sum() for w in self.model.encoder.parameters()]
-        return self.recipe.l2 * torch.stack(squares).sum()
+        return torch.mul(torch.stack(squares).sum(), self.recipe.l2)
 
 
 class SupervisedInference(RelationalInference):

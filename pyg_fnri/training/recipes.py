@@ -52,66 +52,28 @@ class Recipe(ABC):
     """What all recipes set.
 
     Args:
-        hidden_channels: Size of all hidden layers.
-        batch_size: Systems in a batch, of each device.
-        learning_rate: Adam's, before its schedule.
-        max_epochs: Passes over the training split, -1 for no limit.
-        max_steps: Steps of the optimiser, -1 for no limit.
-        tau: Temperature of the samples.
-        hard: Whether samples are one-hot, with the gradient of soft ones.
-        dropout: Probability of the dropout in the encoder's hidden layers.
-        l2: Weight of the encoder's squared weights in the loss.
         drop_null: Whether type 0 of each layer-graph has no network.
         noise: Whether sfNRI's sigmoids are trained under noise, which presses
             them to 0 or 1.
         undirected: Whether both directions of a pair are one interaction.
         shared: Whether all systems, of the same particles, have one graph.
         null_prior: Prior of type 0 in each layer-graph; uniform by default.
-        encoder: `mlp`; `cnn`, convolutions over time, of any length; or
-            `equivariant`, of positions and velocities, `quick`'s choice where
-            data have them.
-        decoder: `mlp`; `gru`, which remembers the states before; or
-            `equivariant`, whose messages add up, `quick`'s choice beside such
-            an encoder.
-        burn_in: True states that a `gru` decoder sees first.
-        num_starts: Short runs without labels, of which the best one goes on.
     """
-    hidden_channels: int = 256
-    batch_size: int = 128
-    learning_rate: float = 5e-4
-    max_epochs: int = -1
-    max_steps: int = -1
-    tau: float = 0.5
-    hard: bool = False
-    dropout: float = 0.0
-    l2: float = 0.0
     drop_null: bool = False
     noise: bool = False
     undirected: bool = False
     shared: bool = False
     null_prior: Optional[Sequence[float]] = None
-    encoder: str = 'mlp'
-    decoder: str = 'mlp'
-    burn_in: int = 10
-    num_starts: int = 1
-
-    #: Fields that have to be above 0.
-    positive: ClassVar[Sequence[str]] = ('hidden_channels', 'batch_size',
-                                         'learning_rate', 'tau')
-
-    def __post_init__(self) -> None:
-        _check(self, lambda v: 0 < v < math.inf, 'above 0', *self.positive)
-        _check(self, lambda v: v >= 1 or v == -1,
-               'at least 1, or -1 for no limit', 'max_epochs', 'max_steps')
-        _check(self, lambda v: v >= 0, 'at least 0', 'l2')
-        _check(self, lambda v: v >= 1, 'at least 1', 'num_starts')
-        for name, known in (('encoder', ENCODERS), ('decoder', DECODERS)):
-            _check(self, known.__contains__, f"one of {', '.join(known)}", name)
 
     @classmethod
     def defaults(cls, model: type[NRI], regime: str) -> dict[str, Any]:
         """The fields that are set otherwise for a model or a regime."""
         return {}
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """Of networks; those that laws take the place of are small."""
+        return dict(hidden_channels=1)
 
     def build(self, model: type[NRI], in_channels: int, num_steps: int,
               num_edge_types: Sequence[int]) -> RelationalAutoEncoder:
@@ -131,29 +93,93 @@ class Recipe(ABC):
         for name in {'drop_null', 'noise'}.intersection(model.latent_options):
             latent[name] = getattr(self, name)
         out = model(in_channels, num_steps, num_edge_types,
-                    self.hidden_channels, self.dropout,
-                    scaling=self.build_scaling(in_channels), **latent)
+                    scaling=self.build_scaling(in_channels), **self.sizes,
+                    **latent)
         out.encoder = self.build_encoder(in_channels, num_steps,
                                          out.latent.num_logits)
-        out.decoder = DECODERS[self.decoder](in_channels,
-                                             out.latent.num_channels,
-                                             self.hidden_channels,
-                                             burn_in=self.burn_in)
         return out
 
     @abstractmethod
     def build_scaling(self, num_features: int) -> nn.Scaling:
         """The units that a model works in, to be fitted."""
 
+    @abstractmethod
     def build_encoder(self, in_channels: int, num_steps: int,
                       out_channels: int) -> torch.nn.Module:
         """A new encoder, to logits :obj:`[num_edges, out_channels]`."""
-        return ENCODERS[self.encoder](in_channels, num_steps, out_channels,
-                                      self.hidden_channels, self.dropout)
 
     def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
         """Fits the model's units to :obj:`[num_nodes, T, num_features]`."""
         model.scaling.fit(x)
+
+
+@dataclass(frozen=True)
+class NetworkRecipe(Recipe):
+    """What recipes set that train networks.
+
+    Args:
+        hidden_channels: Size of all hidden layers.
+        batch_size: Systems in a batch, of each device.
+        learning_rate: Adam's, before its schedule.
+        max_epochs: Passes over the training split, -1 for no limit.
+        max_steps: Steps of the optimiser, -1 for no limit.
+        tau: Temperature of the samples.
+        hard: Whether samples are one-hot, with the gradient of soft ones.
+        dropout: Probability of the dropout in the encoder's hidden layers.
+        l2: Weight of the encoder's squared weights in the loss.
+        encoder: `mlp`; `cnn`, convolutions over time, of any length; or
+            `equivariant`, of positions and velocities, `quick`'s choice where
+            data have them.
+        decoder: `mlp`; `gru`, which remembers the states before; or
+            `equivariant`, whose messages add up, `quick`'s choice beside such
+            an encoder.
+        burn_in: True states that a `gru` decoder sees first.
+        num_starts: Short runs without labels, of which the best one goes on.
+    """
+    hidden_channels: int = 256
+    batch_size: int = 128
+    learning_rate: float = 5e-4
+    max_epochs: int = -1
+    max_steps: int = -1
+    tau: float = 0.5
+    hard: bool = False
+    dropout: float = 0.0
+    l2: float = 0.0
+    encoder: str = 'mlp'
+    decoder: str = 'mlp'
+    burn_in: int = 10
+    num_starts: int = 1
+
+    #: Fields that have to be above 0.
+    positive: ClassVar[Sequence[str]] = ('hidden_channels', 'batch_size',
+                                         'learning_rate', 'tau')
+
+    def __post_init__(self) -> None:
+        _check(self, lambda v: 0 < v < math.inf, 'above 0', *self.positive)
+        _check(self, lambda v: v >= 1 or v == -1,
+               'at least 1, or -1 for no limit', 'max_epochs', 'max_steps')
+        _check(self, lambda v: v >= 0, 'at least 0', 'l2')
+        _check(self, lambda v: v >= 1, 'at least 1', 'num_starts')
+        for name, known in (('encoder', ENCODERS), ('decoder', DECODERS)):
+            _check(self, known.__contains__, f"one of {', '.join(known)}", name)
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        return dict(hidden_channels=self.hidden_channels, dropout=self.dropout)
+
+    def build(self, model: type[NRI], in_channels: int, num_steps: int,
+              num_edge_types: Sequence[int]) -> RelationalAutoEncoder:
+        out = super().build(model, in_channels, num_steps, num_edge_types)
+        out.decoder = DECODERS[self.decoder](in_channels,
+                                             out.latent.num_channels,
+                                             self.hidden_channels,
+                                             burn_in=self.burn_in)
+        return out
+
+    def build_encoder(self, in_channels: int, num_steps: int,
+                      out_channels: int) -> torch.nn.Module:
+        return ENCODERS[self.encoder](in_channels, num_steps, out_channels,
+                                      self.hidden_channels, self.dropout)
 
     @abstractmethod
     def reconstruction(self, model: RelationalAutoEncoder, data: Data,
@@ -182,7 +208,7 @@ class Recipe(ABC):
 
 
 @dataclass(frozen=True)
-class PaperRecipe(Recipe):
+class PaperRecipe(NetworkRecipe):
     r"""The paper's experimental section: 500 epochs of 10-step rollouts, Adam
     at 5e-4, halved every 200 epochs; a Gaussian likelihood in min-max units.
 
@@ -194,7 +220,7 @@ class PaperRecipe(Recipe):
     variance: float = 5e-5
     pred_steps: int = 10
 
-    positive = (*Recipe.positive, 'variance', 'pred_steps')
+    positive = (*NetworkRecipe.positive, 'variance', 'pred_steps')
 
     def build_scaling(self, num_features: int) -> nn.Scaling:
         return nn.MinMaxScaling(num_features)
@@ -222,7 +248,7 @@ class PaperRecipe(Recipe):
 
 
 @dataclass(frozen=True)
-class QuickRecipe(Recipe):
+class QuickRecipe(NetworkRecipe):
     r"""Minutes on two cores instead of days.
 
     Residuals of :class:`~pyg_fnri.nn.LinearStep` in standardised units; single
@@ -268,7 +294,7 @@ class QuickRecipe(Recipe):
     noise: bool = True
     undirected: bool = True
 
-    positive = (*Recipe.positive, 'max_steps', 'variance', 'num_frames',
+    positive = (*NetworkRecipe.positive, 'max_steps', 'variance', 'num_frames',
                 'pred_steps', 'warmup_steps', 'final_tau')
 
     def build_scaling(self, num_features: int) -> nn.Scaling:
@@ -419,7 +445,7 @@ class QuickRecipe(Recipe):
 
 
 @dataclass(frozen=True)
-class LawsRecipe(QuickRecipe):
+class LawsRecipe(Recipe):
     """Force laws from scratch, by expectation-maximisation: no network is
     trained, and laws infer graphs.
 
@@ -440,10 +466,11 @@ class LawsRecipe(QuickRecipe):
     interval: Optional[float] = None
     half_width: Optional[float] = None
     terms: Sequence[str] = ('auto', )
-    decoder: str = 'mlp'
+    drop_null: bool = True
+    noise: bool = True
+    undirected: bool = True
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         _check(self, lambda v: v >= 1, 'at least 1', 'num_fitted', 'num_pilot',
                'max_starts')
         _check(self, lambda v: v is None or 0 < v < math.inf, 'above 0',
@@ -457,15 +484,12 @@ class LawsRecipe(QuickRecipe):
             raise ValueError(f"The recipe laws has no regime {regime}.")
         return {}
 
-    def build(self, *args: Any) -> RelationalAutoEncoder:
-        return Recipe.build(self, *args)
+    def build_scaling(self, num_features: int) -> nn.Scaling:
+        return nn.StandardScaling(num_features)
 
     def build_encoder(self, in_channels: int, num_steps: int,
                       out_channels: int) -> torch.nn.Module:
         return nn.UniformEncoder(out_channels)
-
-    def fit_units(self, model: RelationalAutoEncoder, x: Tensor) -> None:
-        Recipe.fit_units(self, model, x)
 
 
 #: Recipes by name.

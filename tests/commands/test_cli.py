@@ -8,7 +8,7 @@ import pytest
 
 from pyg_fnri.commands.cli import (OptionParser, OwnData, Run, SimulatedData,
                                    describe_data, errors_in_one_line, given)
-from pyg_fnri.training import RECIPES, Config, Recipe
+from pyg_fnri.training import RECIPES, Config, NetworkRecipe
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def parse():
     parser.add_fields('simulated', SimulatedData, ['name'])
     parser.add_fields('own', OwnData, ['data', 'position'])
     parser.add_fields('model', Config, ['num_edge_types'], ['unsplit'])
-    parser.add_fields('training', Recipe, ['batch_size'], [])
+    parser.add_fields('training', NetworkRecipe, ['batch_size'], [])
     parser.add_fields('run', Run, ['directed', 'out'])
     for name, recipe in RECIPES.items():
         parser.add_fields(f'recipe {name}', recipe)

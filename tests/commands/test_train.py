@@ -28,10 +28,11 @@ def script(load_script):
 @pytest.fixture(scope='module')
 def laws_arguments(tiny_arguments):
     """Arguments of the recipe laws, of as little as can be."""
+    networks = tiny_arguments.index('--hidden-channels')
     return [
-        *tiny_arguments, '--recipe', 'laws', '--option', 'num_fitted=8',
-        '--option', 'num_pilot=4', '--option', 'max_starts=2', '--option',
-        'terms='
+        *tiny_arguments[:networks], *tiny_arguments[networks + 6:], '--recipe',
+        'laws', '--option', 'num_fitted=8', '--option', 'num_pilot=4',
+        '--option', 'max_starts=2', '--option', 'terms='
     ]
 
 
@@ -41,6 +42,14 @@ def laws_run(script, laws_arguments, tmp_path_factory):
     out = tmp_path_factory.mktemp('runs') / 'laws'
     script.main([*laws_arguments, '--out', str(out)])
     return out
+
+
+def test_laws_refuse_options_of_networks(script, laws_arguments, tmp_path):
+    with pytest.raises(SystemExit, match='max_steps'):
+        script.main([
+            *laws_arguments, '--max-steps', '9', '--out',
+            str(tmp_path / 'run')
+        ])
 
 
 @pytest.fixture
