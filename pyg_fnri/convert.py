@@ -104,8 +104,16 @@ def to_changes(table: pd.DataFrame, stay: float = 0.5) -> pd.DataFrame:
     out = table.assign(
         recording=place[0], frame=place[1].astype(int),
         probability=probability.where(table['type'] > 0, 1 - probability))
+    return pd.concat([
+        _smoothed(rows, stay)
+        for _, rows in out.groupby('recording', sort=False)
+    ]).sort_index(axis=1).reset_index()
+
+
+def _smoothed(table: pd.DataFrame, stay: float) -> pd.DataFrame:
+    """Of one recording, by pairs and layers, a column for each frame."""
     keys = ['recording', 'sender', 'receiver', 'layer']
-    out = out.pivot(index=keys, columns='frame', values='probability')
+    out = table.pivot(index=keys, columns='frame', values='probability')
     known = out.to_numpy()
     # Of absent and present; a window without the pair says nothing.
     likelihood = np.nan_to_num(np.stack([1 - known, known]), nan=0.5)
@@ -120,7 +128,7 @@ def to_changes(table: pd.DataFrame, stay: float = 0.5) -> pd.DataFrame:
     joint = likelihood * message[0] * message[1]
     smoothed = joint[1] / joint.sum(0).clip(min=1e-300)
     out[:] = np.where(np.isnan(known), np.nan, smoothed)
-    return out.reset_index()
+    return out
 
 
 def to_networkx(data: Data, edge_type: Tensor,

@@ -174,3 +174,16 @@ def test_graphs_that_change():
         to_changes(windows(0.5).assign(system='fish'))
     with pytest.raises(ValueError, match='stay'):
         to_changes(windows(0.5), stay=1)
+
+
+def test_each_recording_has_frames_of_its_own():
+    table = windows(0.9, 0.5)
+    other = windows(0.2, 0.7)
+    other['system'] = [
+        'B/5' if name.endswith('/0') else 'B/15' for name in other['system']
+    ]
+    alone, both = (to_changes(part, stay=0.9)
+                   for part in (table, pd.concat([table, other])))
+    rows = both[both['recording'].isin(alone['recording'])]
+    pd.testing.assert_frame_equal(rows[alone.columns].reset_index(drop=True),
+                                  alone, check_names=False)

@@ -47,8 +47,8 @@ class NRIFolder(StoredSystems):
         self.folder, self.split = os.fspath(folder), split
         if suffix is None:
             found = {
-                re.sub('^loc_(train|valid|test)|.npy$', '', osp.basename(path))
-                for path in glob(osp.join(self.folder, 'loc_*.npy'))
+                re.sub('^loc_(train|valid|test)|.npy$', '', path)
+                for path in glob('loc_*.npy', root_dir=self.folder)
             }
             if len(found) != 1:
                 raise FileNotFoundError(

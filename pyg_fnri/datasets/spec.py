@@ -137,7 +137,8 @@ class UserData(NamedTuple):
         elif isinstance(data, Data):
             given = [data]
         elif isinstance(data, Dataset):
-            interval = getattr(data, 'frame_interval', None)
+            interval = getattr(data, 'frame_interval', None) or getattr(
+                data, 'time_step', None)
             options = {'time_step': interval, **options}
             given = list(data)
         elif isinstance(data, (str, os.PathLike)):

@@ -269,6 +269,8 @@ class StoredSystems(InMemoryDataset, ABC):
         systems = {number: self.get(number) for number in range(self.len())}
         if self.pre_filter is not None:
             systems = {k: s for k, s in systems.items() if self.pre_filter(s)}
+        if not systems:
+            raise ValueError('pre_filter keeps none of the systems.')
         self._kept = [*systems]
         if self.pre_transform is not None:
             systems = {k: self.pre_transform(s) for k, s in systems.items()}

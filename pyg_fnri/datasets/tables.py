@@ -119,6 +119,10 @@ def _read_deeplabcut(path: str, last: int) -> pd.DataFrame:
                         as_index=False)[['x', 'y']].mean()
 
 
+#: What is read of PyG's Data.
+READ = ('x', 'edge_index', 'edge_label', 'mass')
+
+
 def content_digest(source: Any) -> str:
     if isinstance(source, pd.DataFrame):
         text = repr([*source.columns, *source.dtypes])
@@ -128,8 +132,10 @@ def content_digest(source: Any) -> str:
         content = as_floats(source)
         text = repr(content.shape)
     elif are_systems(source):
-        tensors = [value for of in source for _, value in sorted(of)]
-        text = repr([(list(of), of.x.shape) for of in source])
+        read = [[key for key in READ if of.get(key) is not None]
+                for of in source]
+        tensors = [of[key] for of, keys in zip(source, read) for key in keys]
+        text = repr([(keys, of.x.shape) for of, keys in zip(source, read)])
         content = np.concatenate(
             [as_floats(of.numpy()).ravel() for of in tensors])
     else:

@@ -229,6 +229,11 @@ def find_motions(data: Data, interval: float,
     if not bool(x.isfinite().all()):
         raise ValueError('Some values of trajectories are not finite.')
     moves = (x != x[:, :1]).flatten(0, 1).any(0).tolist()
+    half = len(moves) // 2
+    if len(moves) == 2 * half:  # The velocity of an axis that rests as well.
+        moves[half:] = [
+            own or not place for place, own in zip(moves, moves[half:])
+        ]
     size = len(moves) - moves[::-1].index(True) if any(moves) else len(moves)
     moving, num_constants = x[..., :size], len(moves) - size
     circle = size in (2, 3) and bool(
@@ -242,6 +247,8 @@ def find_motions(data: Data, interval: float,
     measured = rate.size(-1) > 0
     if measured:
         change = position[:, 1:] - position[:, :-1]
+        axes = (change != 0).flatten(0, 1).any(0)  # Others say nothing.
+        change, rate = change[..., axes], rate[..., axes]
         slope, left = _slope(
             wrapped(change) if circle else change,
             interval * (rate[:, 1:] + rate[:, :-1]) / 2)

@@ -16,6 +16,9 @@ MOST_ERROR = 0.3
 LEAST_EIGENVALUE = 1e-8
 NUM_ITERATIONS = 30
 
+#: As good as 0 in any unit, and a square of it no less.
+TINY = 1e-150
+
 
 @dataclass(frozen=True)
 class _Shape:
@@ -32,7 +35,7 @@ class _Shape:
 def _truncated(r: Tensor, k: Tensor, c: Tensor) -> Tensor:
     # A table resolves no step that is sharper than its spacing.
     spacing = (r.max() / r.min()).log() / (r.numel() - 1)
-    return k * r * torch.sigmoid(4 * (c.clamp(min=1e-9) / r).log() / spacing)
+    return k * r * torch.sigmoid(4 * (c.clamp(min=TINY) / r).log() / spacing)
 
 
 #: At r = c, energies of Lennard-Jones and Morse are lowest.
@@ -92,15 +95,15 @@ def with_error(value: float, error: float) -> str:
     """A number and the error of its last digits, as in 0.998(2)."""
     if not 0 < error < math.inf:
         return f'{value:.4g}'
+    power = math.floor(math.log10(abs(value))) if value else 0
+    if not -4 <= power < 6:
+        return (with_error(value / 10.**power, error / 10.**power) +
+                f'e{power}')
     # Two digits of an error that starts with a 1, else one.
     digits = -math.floor(math.log10(error))
     digits += round(error * 10**digits, 1) < 2
     if digits <= 0:
         return f'{round(value, digits):.0f}({round(error, digits):.0f})'
-    if abs(value) and math.log10(abs(value)) < -4:
-        power = math.floor(math.log10(abs(value)))
-        return (with_error(value / 10.**power, error / 10.**power) +
-                f'e{power}')
     return f'{value:.{digits}f}({round(error * 10**digits)})'
 
 
@@ -135,7 +138,10 @@ def best_formula(distance: Tensor, value: Tensor,
         parameters, chi2, curvature = _fit(shape, r, f, whiten)
         degrees = size - len(parameters)
         if degrees > 0 and math.isfinite(chi2):
-            variance = torch.linalg.pinv(curvature).diagonal().clamp(min=0)
+            # Parameters have units of their own.
+            unit = curvature.diagonal().sqrt().clamp(min=TINY)
+            inverse = torch.linalg.pinv(curvature / unit / unit[:, None])
+            variance = inverse.diagonal().clamp(min=0) / unit / unit
             found.append((shape, parameters, variance, chi2, chi2 / degrees))
     # Errors may be larger than told, of the best formula as well.
     excess = max(1., min(fit[-1] for fit in found))
@@ -146,8 +152,10 @@ def best_formula(distance: Tensor, value: Tensor,
             chi2 / excess + len(p) * math.log(size), mean)
         for shape, p, variance, chi2, mean in found
         # A formula with a parameter within four errors of 0 is a simpler one.
-        if bool((p.square() > 16 * excess * variance).all()) and (
-            mean <= MOST_CHI2 or share(shape.value(r, *p) - f) < SMALL_RESIDUAL)
+        # That of a power law is the force at r = 1, in any unit.
+        if bool((p.square() > 16 * excess *
+                 variance)[shape.text == 'a / r^p':].all()) and
+        (mean <= MOST_CHI2 or share(shape.value(r, *p) - f) < SMALL_RESIDUAL)
     ]
     return min(fits, key=lambda fit: fit.bic, default=None)
 
@@ -166,9 +174,14 @@ def _fit(shape: _Shape, r: Tensor, f: Tensor,
     axes = [at if place else numbers for place in shape.is_distance]
     if shape.text.startswith('a sin'):
         axes[0] = math.pi * torch.arange(1, 13).to(r) / (r.max() - r.min())
+
+    def with_factor(p: Tensor) -> Tensor:
+        unit = predict(torch.cat([torch.ones_like(p[:, :1]), p[:, 1:]], dim=1))
+        factor = (unit @ target) / unit.square().sum(-1).clamp(min=1e-300)
+        return torch.cat([factor.unsqueeze(1), p[:, 1:]], dim=1)
+
     p = torch.cartesian_prod(r.new_ones(1), *axes).view(-1, 1 + len(axes))
-    unit = predict(p)
-    p[:, 0] = (unit @ target) / unit.square().sum(-1).clamp(min=1e-300)
+    p = with_factor(p)
     damping = p.new_full((len(p), ), 1e-2)
 
     def look(p: Tensor) -> tuple[Tensor, Tensor]:
@@ -177,7 +190,7 @@ def _fit(shape: _Shape, r: Tensor, f: Tensor,
         return residual, chi2.nan_to_num(torch.inf, torch.inf)
 
     def slopes(p: Tensor) -> Tensor:  # [S, K, parameters]
-        step = 1e-6 * p.abs().clamp(min=1e-6)
+        step = 1e-6 * p.abs().clamp(min=TINY)
         moved = torch.diag_embed(step)
         return torch.stack(
             [(predict(p + moved[:, n]) - predict(p - moved[:, n])) /
@@ -186,17 +199,20 @@ def _fit(shape: _Shape, r: Tensor, f: Tensor,
     residual, chi2 = look(p)
     for _ in range(NUM_ITERATIONS if axes else 2):
         slope = slopes(p).nan_to_num(0., 0., 0.)
+        size = slope.norm(dim=1).clamp(min=TINY)
+        slope = slope / size[:, None]
         normal = slope.mT @ slope
         diagonal = normal.diagonal(dim1=1, dim2=2)
         damped = normal + torch.diag_embed(damping[:, None] * diagonal + 1e-12 *
                                            diagonal.amax(-1, True) + 1e-300)
         right = (slope.mT @ residual.nan_to_num(0., 0., 0.)[..., None])
         step, _ = torch.linalg.solve_ex(damped, right)
-        tried = p + step.squeeze(-1).nan_to_num(0., 0., 0.)
+        tried = p + (step.squeeze(-1) / size).nan_to_num(0., 0., 0.)
         for n, place in enumerate(shape.is_distance, start=1):
             if place:  # Distances are positive.
                 tried[:, n] = torch.where(tried[:, n] > 0, tried[:, n],
                                           p[:, n] / 2)
+        tried = with_factor(tried)
         new, new_chi2 = look(tried)
         better = new_chi2 < chi2
         p = torch.where(better[:, None], tried, p)

@@ -127,7 +127,8 @@ def plot_multiplex(edge_index: Array, edge_type: Array,
     opacity = np.ones(inferred.shape)
     if probability is not None:  # Even a doubtful edge stays visible.
         opacity = 0.15 + 0.85 * to_array(probability)
-    num_particles = edges.max() + 1 if particles is None else len(particles)
+    num_particles = edges.max(
+        initial=-1) + 1 if particles is None else len(particles)
     particles = range(num_particles) if particles is None else particles
     angle = np.pi / 2 - 2 * np.pi * np.arange(num_particles) / num_particles
     place = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
@@ -141,8 +142,9 @@ def plot_multiplex(edge_index: Array, edge_type: Array,
         ax = axes[(num_rows - 1) * num_layers + layer]
         found = inferred[:, layer]
         truth = found if true is None else true[:, layer]
-        draw = partial(_draw_edges, place=place, scale=scale,
-                       numbered=bool(max(found.max(), truth.max()) > 1))
+        draw = partial(
+            _draw_edges, place=place, scale=scale,
+            numbered=bool(max(found.max(initial=0), truth.max(initial=0)) > 1))
         if true is not None:
             draw(axes[layer], edges, truth, color)
             ax.set_xlabel(f'{(found == truth).mean():.0%} right', color=INK)
@@ -249,7 +251,8 @@ def plot_changes(changes: pd.DataFrame) -> Figure:
     between = ' \u2013 ' if len(rows) < len(changes) else ' \u2192 '
     changes = rows.drop(columns='pair')
     figure, axes = make_panels(changes['layer'].nunique(), 4.0)
-    for ax, (layer, rows) in zip(axes, changes.groupby('layer', sort=False)):
+    layers = changes.groupby('layer', sort=False)
+    for number, (ax, (layer, rows)) in enumerate(zip(axes, layers)):
         values = rows.iloc[:, 4:]
         spread = values.std(axis=1).fillna(0).sort_values(kind='stable')
         kept = spread.index[-MOST_NAMES:].sort_values()
@@ -257,7 +260,8 @@ def plot_changes(changes: pd.DataFrame) -> Figure:
         image = ax.imshow(values, cmap='Blues', vmin=0, vmax=1, aspect='auto',
                           interpolation='none')
         ax.set_facecolor(NO_EDGE)
-        name_layer(ax, f'layer {layer}', layer_color(int(layer)))
+        name = layer if isinstance(layer, str) else f'layer {layer}'
+        name_layer(ax, name, layer_color(number))
         pairs = rows.loc[kept, ['sender', 'receiver']].astype(str)
         texts = pairs.agg(between.join, axis=1).map(plain)
         ax.set_yticks(range(len(kept)), texts)

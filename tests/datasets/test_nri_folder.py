@@ -124,6 +124,9 @@ def test_a_single_suffix_is_found(make, tmp_path):
     x = make(suffix='_springs5')[0].x[0, :, :2]
     assert np.allclose(x, arrays['loc', 'train'][0, :, :, 0])
     assert not torch.equal(make(suffix='_charged5')[0].x[0, :, :2], x)
+    (tmp_path / 'data').rename(tmp_path / 'a[1]')
+    with pytest.raises(FileNotFoundError, match="'_charged5', '_springs5'"):
+        NRIFolder(tmp_path / 'root', tmp_path / 'a[1]')
 
 
 def spoil(kind, value):

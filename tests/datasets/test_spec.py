@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 
 from pyg_fnri.datasets import NRIFolder, TrajectoryTable
-from pyg_fnri.datasets.spec import (OWN_UNIT, box_half_width, check_directions,
-                                    describe_files, frame_interval, length_unit,
-                                    open_dataset, remembered_reading)
+from pyg_fnri.datasets.spec import (OWN_UNIT, UserData, box_half_width,
+                                    check_directions, describe_files,
+                                    frame_interval, length_unit, open_dataset,
+                                    remembered_reading)
 from pyg_fnri.simulation import Kuramoto
 from pyg_fnri.transforms import SplitTrajectory
 
@@ -176,3 +177,16 @@ def test_walls_and_units_are_those_of_a_simulation(tiny_systems, tmp_path):
     own = TrajectoryTable(str(tmp_path), np.random.randn(4, 3, 12, 4))
     assert box_half_width(own) is None
     assert length_unit(own) == OWN_UNIT
+
+
+def test_systems_of_pyg_may_hold_more_and_keep_their_time_step(
+        table, tmp_path, make_system):
+    systems = [make_system(5), make_system(4)]
+    plain = UserData.of(systems, str(tmp_path / 'a'), False, 0, {})
+    for of in systems:
+        of.name, of.num_nodes = 'fish', of.x.size(0)
+    more = UserData.of(systems, str(tmp_path / 'a'), False, 0, {})
+    assert more.description['files'] == plain.description['files']
+    opened = TrajectoryTable(str(tmp_path), str(table))
+    again = UserData.of(opened, str(tmp_path / 'b'), False, 0, {})
+    assert again.open("all").time_step == opened.time_step

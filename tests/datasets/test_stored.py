@@ -193,6 +193,8 @@ def test_filters_and_transforms_are_never_those_of_before(tmp_path):
                               lambda data: data.num_nodes == 3))
     assert (sizes(few), few._numbers()) == ([2], [1])
     assert (sizes(many), many._numbers()) == ([3], [0])
+    with pytest.raises(ValueError, match='none of the systems'):
+        Counting(tmp_path, pre_filter=lambda data: False)
     for factor in (1., 10., 1.):
 
         def scale(data):

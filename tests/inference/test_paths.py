@@ -5,7 +5,7 @@ import torch
 from known_laws import overdamped
 from torch_geometric.data import Data
 
-from pyg_fnri.data import from_trajectory
+from pyg_fnri.data import from_trajectory, fully_connected
 from pyg_fnri.inference import find_motions
 from pyg_fnri.inference.paths import noise_of_positions
 from pyg_fnri.simulation import Kuramoto
@@ -42,6 +42,17 @@ def test_other_features_are_of_first_order():
         found, = find_motions(Data(part), 0.1)
         assert found['order'] == 1 and found['terms'] == ['field']
         assert not (found['circle'] or found['measured'])
+
+
+def test_axes_along_which_nothing_moves_are_no_constants():
+    moving = torch.randn(6, 1, 2).expand(-1, 9, -1)
+    place = 0.1 * torch.arange(9).view(-1, 1) * moving
+    rest = torch.zeros(6, 9, 1)
+    for parts in ((place, rest, moving, rest), (place[..., :1], rest,
+                                                moving[..., :1], rest)):
+        edge_index = fully_connected(6)
+        found = find_motions(Data(torch.cat(parts, -1), edge_index), 0.1)
+        assert found[0] == {}
 
 
 def test_velocities_that_follow_from_positions_may_be_of_first_order():

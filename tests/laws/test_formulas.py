@@ -77,3 +77,21 @@ def test_a_formula_is_said_with_errors():
                                        (1234., 30.), (2., math.inf))
     ]
     assert said == ['0.998(2)', '-2.000(13)', '1230(30)', '2']
+
+
+@pytest.mark.parametrize('shape, true', list(zip(SHAPES, TRUE)),
+                         ids=[shape.text for shape in SHAPES])
+def test_a_formula_is_the_same_in_any_unit(shape, true, unit=1e-9):
+    law = shape.value(DISTANCE, *torch.tensor(true, dtype=torch.double))
+    error = 0.003 * law.abs() + 0.001 * law.abs().median()
+    value, covariance = noisy(law, error)
+    found, other = (best_formula(s * DISTANCE, s * value, s**2 * covariance)
+                    for s in (1., unit))
+    assert other.text == found.text and other.chi2 == pytest.approx(
+        found.chi2, rel=1e-3)
+    for (name, guess), place in zip(found.parameters.items(),
+                                    (None, *shape.is_distance)):
+        if place:
+            assert other.parameters[name] == pytest.approx(unit * guess)
+            assert other.errors[name] == pytest.approx(unit *
+                                                       found.errors[name])

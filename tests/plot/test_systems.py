@@ -91,6 +91,11 @@ def test_names_are_no_formulas(assert_saves):
     rows = [('r', name, 'b', 0, 0.5, 0.1) for name in names]
     columns = ['recording', 'sender', 'receiver', 'layer', 0, 10]
     assert_saves(plot_changes(pd.DataFrame(rows, columns=columns)))
+    named = pd.DataFrame(rows, columns=columns).assign(layer='spring')
+    assert plot_changes(named).axes[0].get_title() == 'spring'
+    # Neither are there edges in every system.
+    nothing = np.zeros((2, 0), dtype=int), np.zeros((0, 1), dtype=int)
+    assert_saves(plot_multiplex(*nothing, particles=['a', 'b']))
 
 
 def test_one_way_edges_are_arrows_from_sender_to_receiver():
