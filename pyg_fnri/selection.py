@@ -83,7 +83,7 @@ def select_layers(config: Config, candidates: Sequence[Sequence[int]],
         raise ValueError(f'test has {len(test)} systems: a standard error '
                          f'takes at least two.')
     train, val = _without_labels(train), _without_labels(val)
-    kwargs = dict(devices=1, **kwargs)
+    kwargs = {'devices': 1, **kwargs}
     runs: dict[tuple[int, ...], list[dict[str, Any]]] = {}
     modules = dict[tuple[int, ...], RelationalInference]()
     failures = []

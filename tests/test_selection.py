@@ -203,6 +203,8 @@ def test_where_all_candidates_fail_all_reasons_are_told(module, tiny_systems,
     splits = [tiny_systems(name) for name in ('train', 'val', 'test')]
     with pytest.raises(RuntimeError, match=r'(?s)of \[2\].*of \[3\]'):
         select_layers(module.config, [[2], [3]], *splits, str(tmp_path), [0])
+    with pytest.raises(AssertionError):  # It may be said otherwise.
+        select_layers(module.config, [[2]], *splits, str(tmp_path), devices=2)
 
 
 def test_seeds_of_joint_types_are_compared():

@@ -118,10 +118,11 @@ def find_start(module: RelationalInference, train: InMemoryDataset,
     config, recipe, least = module.config, module.recipe, math.inf
     held_out, weights = SystemLoader(val[:500], 500), module.state_dict()
     num_steps = int(min(START_STEPS, recipe.num_joint))
+    frames = frames_of(train)
     for number in range(recipe.num_starts):
         seed = config.seed + SEEDS_APART * number
         start = build_module(replace(config, seed=seed))
-        start.fit_units(frames_of(train))
+        start.fit_units(frames)
         trainer = pl.Trainer(max_steps=num_steps, max_epochs=-1, logger=False,
                              enable_checkpointing=False,
                              enable_model_summary=False,
